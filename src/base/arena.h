@@ -1,0 +1,37 @@
+/* arena.h - memory that is freed all at once.
+ *
+ * A thing lives in exactly one arena; the header of its type says whose. Memory comes zeroed, and
+ * pages that are never written cost nothing: it is fine to ask for an upper bound and use less.
+ * Out of memory ends the program. An arena is for one thread at a time.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+	struct arena_chunk *chunks;
+	char *next, *end;
+	size_t chunk_bytes;
+};
+
+void *arena_alloc(struct arena *a, size_t bytes);
+/* n elements of `size` bytes; the product may not overflow, or the program ends. */
+void *arena_array(struct arena *a, size_t n, size_t size);
+void *arena_copy(struct arena *a, const void *p, size_t bytes);
+/* Gives a malloc'ed block to the arena, which will free it. Returns the block. */
+void *arena_adopt(struct arena *a, void *malloced);
+/* Moves all memory of `from` into `a`. */
+void arena_join(struct arena *a, struct arena *from);
+void arena_release(struct arena *a);
+
+#define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define arena_many(a, n, T) ((T *)arena_array((a), (n), sizeof(T)))
+
+/* malloc family that ends the program when there is no memory. */
+void *xmalloc(size_t bytes);
+void *xrealloc(void *p, size_t bytes);
+
+#endif

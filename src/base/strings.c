@@ -1,0 +1,44 @@
+#include "base/strings.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+struct key {
+	const struct strings *table;
+	struct str s;
+};
+
+static bool same_string(const void *ctx, uint32_t index)
+{
+	const struct key *k = ctx;
+
+	return str_eq(k->table->at[index], k->s);
+}
+
+uint32_t strings_add(struct strings *t, struct str s)
+{
+	uint64_t hash = hash_bytes(t->seed, s.p, s.n);
+	struct key key = { t, s };
+	uint32_t i = map_put(&t->map, hash, t->n, same_string, &key);
+
+	if (i == t->n) {
+		vec_reserve(t, 1);
+		t->at[t->n++] = (struct str){ arena_copy(&t->bytes, s.p, s.n), s.n };
+	}
+	return i;
+}
+
+void strings_init(struct strings *t)
+{
+	*t = (struct strings){ .seed = map_seed() };
+	strings_add(t, STR(""));
+}
+
+void strings_release(struct strings *t)
+{
+	arena_release(&t->bytes);
+	map_release(&t->map);
+	free(t->at);
+	*t = (struct strings){ 0 };
+}

@@ -1,0 +1,300 @@
+/* filter.c - focus, ignore, hide, show, show_from, and the filters on labels.
+ *
+ * What matches is decided once per location or label set; samples are then narrowed by index.
+ * Stacks are cut by changing a sample's range, and only copied when frames in the middle go.
+ */
+#include "profile/profile.h"
+
+#include <string.h>
+
+#include "profile/matcher.h"
+
+static void warn(struct buf *warnings, const char *what)
+{
+	buf_printf(warnings, "%s expression matched no samples\n", what);
+}
+
+/* ---- focus, ignore, hide, show */
+
+struct name_filter {
+	struct profile *p;
+	struct matcher focus, ignore, hide, show;
+	bool *is_focused, *is_ignored, *is_hidden; /* by location */
+	bool any_focused, any_ignored, any_hide_match, any_shown, any_hidden;
+	struct line *lines;
+	uint32_t nlines;
+};
+
+static bool matches_location(const struct matcher *m, const struct location *loc)
+{
+	if (matches_mapping(m, loc))
+		return true;
+	for (uint32_t i = 0; i < loc->nlines; i++)
+		if (matches_function(m, &m->p->lines[loc->first_line + i]))
+			return true;
+	return false;
+}
+
+/* Keeps the lines that -hide does not take. */
+static void hide_lines(struct name_filter *f, struct location *loc)
+{
+	const struct line *from = f->lines + loc->first_line;
+	uint32_t kept = 0;
+
+	if (!matches_location(&f->hide, loc))
+		return;
+	f->any_hide_match = true;
+	for (uint32_t i = 0; i < loc->nlines && !matches_mapping(&f->hide, loc); i++)
+		if (!matches_function(&f->hide, &from[i]))
+			f->lines[loc->first_line + kept++] = from[i];
+	loc->nlines = kept;
+}
+
+/* Keeps the lines that -show wants. A line without a function is kept, a location without lines is
+ * not, whatever its mapping. */
+static void show_lines(struct name_filter *f, struct location *loc)
+{
+	const struct line *from = f->lines + loc->first_line;
+	uint32_t kept = 0;
+
+	if (!matches_mapping(&f->show, loc)) {
+		for (uint32_t i = 0; i < loc->nlines; i++)
+			if (from[i].function == NONE || matches_function(&f->show, &from[i]))
+				f->lines[loc->first_line + kept++] = from[i];
+		loc->nlines = kept;
+	}
+	if (loc->nlines)
+		f->any_shown = true;
+}
+
+static void judge_location(struct name_filter *f, struct location *loc, uint32_t index)
+{
+	if (f->ignore.re && matches_location(&f->ignore, loc))
+		f->is_ignored[index] = f->any_ignored = true;
+	else if (!f->focus.re || matches_location(&f->focus, loc))
+		f->is_focused[index] = f->any_focused = true;
+	if (f->hide.re) {
+		bool had_match = f->any_hide_match;
+
+		f->any_hide_match = false;
+		hide_lines(f, loc);
+		if (f->any_hide_match && !loc->nlines)
+			f->is_hidden[index] = f->any_hidden = true;
+		f->any_hide_match |= had_match;
+	}
+	if (f->show.re) {
+		show_lines(f, loc);
+		if (!loc->nlines)
+			f->is_hidden[index] = f->any_hidden = true;
+	}
+}
+
+static bool keeps_sample(const struct name_filter *f, const struct sample *s)
+{
+	const uint32_t *stack = f->p->stacks + s->stack;
+	bool is_focused = false;
+
+	for (uint32_t i = 0; i < s->nstack; i++) {
+		if (f->is_ignored[stack[i]])
+			return false;
+		is_focused |= f->is_focused[stack[i]];
+	}
+	return is_focused;
+}
+
+static size_t frames_in_use(const struct profile *p)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		n += p->samples[i].nstack;
+	return n;
+}
+
+/* Copies the stack without its hidden frames to stacks[*end]. */
+static void copy_shown(const struct name_filter *f, struct sample *s, uint32_t *stacks,
+		       uint32_t *end)
+{
+	uint32_t start = *end;
+
+	for (uint32_t i = 0; i < s->nstack; i++) {
+		uint32_t loc = f->p->stacks[s->stack + i];
+
+		if (!f->is_hidden[loc])
+			stacks[(*end)++] = loc;
+	}
+	s->stack = start;
+	s->nstack = *end - start;
+}
+
+static void filter_names(struct arena *a, struct profile *p, const struct profile_filter *x,
+			 struct buf *warnings)
+{
+	struct name_filter f = { .p = p,
+				 .focus = matcher_of(a, p, x->focus),
+				 .ignore = matcher_of(a, p, x->ignore),
+				 .hide = matcher_of(a, p, x->hide),
+				 .show = matcher_of(a, p, x->show),
+				 .is_focused = arena_many(a, p->nlocations, bool),
+				 .is_ignored = arena_many(a, p->nlocations, bool),
+				 .is_hidden = arena_many(a, p->nlocations, bool) };
+	struct location *locations =
+		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
+	struct sample *samples = arena_many(a, p->nsamples, struct sample);
+	uint32_t *stacks = NULL, nstacks = 0, kept = 0;
+
+	f.lines = p->lines;
+	if (x->hide || x->show)
+		f.lines = arena_copy(a, p->lines, p->nlines * sizeof(*f.lines));
+	for (uint32_t i = 0; i < p->nlocations; i++)
+		judge_location(&f, &locations[i], i);
+	if (f.any_hidden)
+		stacks = arena_many(a, frames_in_use(p), uint32_t);
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		struct sample s = p->samples[i];
+
+		if (!keeps_sample(&f, &s))
+			continue;
+		if (f.any_hidden)
+			copy_shown(&f, &s, stacks, &nstacks);
+		if (s.nstack)
+			samples[kept++] = s;
+	}
+	p->locations = locations;
+	p->lines = f.lines;
+	p->samples = samples;
+	p->nsamples = kept;
+	if (f.any_hidden)
+		p->stacks = stacks;
+	if (x->focus && !f.any_focused)
+		warn(warnings, "Focus");
+	if (x->ignore && !f.any_ignored)
+		warn(warnings, "Ignore");
+	if (x->hide && !f.any_hide_match)
+		warn(warnings, "Hide");
+	if (x->show && !f.any_shown)
+		warn(warnings, "Show");
+}
+
+/* ---- show_from */
+
+/* Cuts the callers inlined above the match; returns whether there is one. */
+static bool cut_callers(const struct matcher *m, struct location *loc)
+{
+	if (matches_mapping(m, loc))
+		return true;
+	for (uint32_t i = loc->nlines; i-- > 0;) {
+		if (matches_function(m, &m->p->lines[loc->first_line + i])) {
+			loc->nlines = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void filter_show_from(struct arena *a, struct profile *p, const struct regex *re,
+			     struct buf *warnings)
+{
+	struct matcher m = matcher_of(a, p, re);
+	struct location *locations =
+		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
+	struct sample *samples = arena_many(a, p->nsamples, struct sample);
+	bool *is_match = arena_many(a, p->nlocations, bool), any = false;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < p->nlocations; i++)
+		any |= is_match[i] = cut_callers(&m, &locations[i]);
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		struct sample s = p->samples[i];
+
+		while (s.nstack && !is_match[p->stacks[s.stack + s.nstack - 1]])
+			s.nstack--;
+		if (s.nstack)
+			samples[kept++] = s;
+	}
+	p->locations = locations;
+	p->samples = samples;
+	p->nsamples = kept;
+	if (!any)
+		warn(warnings, "ShowFrom");
+}
+
+/* ---- labels */
+
+static void filter_tags(struct arena *a, struct profile *p, const struct profile_filter *x,
+			struct buf *warnings)
+{
+	/* by set: 0 unknown, else 1 + 2 * in focus + 4 * ignored */
+	char *known = arena_many(a, p->nlabel_sets, char);
+	struct sample *samples = arena_many(a, p->nsamples, struct sample);
+	bool any_focused = false, any_ignored = false;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		uint32_t set = p->samples[i].labels;
+
+		if (!known[set])
+			known[set] = (char)(1 |
+					    (!x->tagfocus ||
+					     tag_match_set(x->tagfocus, p, x->units, set))
+						    << 1 |
+					    (x->tagignore &&
+					     tag_match_set(x->tagignore, p, x->units, set))
+						    << 2);
+		any_focused |= (known[set] & 2) != 0;
+		any_ignored |= (known[set] & 4) != 0;
+		if ((known[set] & 6) == 2)
+			samples[kept++] = p->samples[i];
+	}
+	p->samples = samples;
+	p->nsamples = kept;
+	if (x->tagfocus && !any_focused)
+		warn(warnings, "TagFocus");
+	if (x->tagignore && !any_ignored)
+		warn(warnings, "TagIgnore");
+}
+
+static void filter_tag_keys(struct arena *a, struct profile *p, const struct regex *show,
+			    const struct regex *hide, struct buf *warnings)
+{
+	struct matcher shown = matcher_of(a, p, show), hidden = matcher_of(a, p, hide);
+	bool *is_used = arena_many(a, p->nlabel_sets, bool);
+	bool *keep = arena_many(a, p->strings->n, bool);
+	bool any_shown = false, any_hidden = false;
+
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		is_used[p->samples[i].labels] = true;
+	for (uint32_t s = 0; s < p->nlabel_sets; s++) {
+		const struct label_set *set = &p->label_sets[s];
+		const struct label *l = set_labels(p, s);
+
+		for (uint32_t i = 0; is_used[s] && i < set->nstrings + set->nnumbers; i++) {
+			bool is_shown = !show || matches_string(&shown, l[i].key);
+			bool is_hidden = hide && matches_string(&hidden, l[i].key);
+
+			any_shown |= is_shown;
+			any_hidden |= is_hidden;
+			keep[l[i].key] = is_shown && !is_hidden;
+		}
+	}
+	profile_keep_label_keys(a, p, keep);
+	if (show && !any_shown)
+		warn(warnings, "TagShow");
+	if (hide && !any_hidden)
+		warn(warnings, "TagHide");
+}
+
+void profile_filter(struct arena *a, struct profile *p, const struct profile_filter *f,
+		    struct buf *warnings)
+{
+	if (f->focus || f->ignore || f->hide || f->show)
+		filter_names(a, p, f, warnings);
+	if (f->show_from)
+		filter_show_from(a, p, f->show_from, warnings);
+	if (f->tagfocus || f->tagignore)
+		filter_tags(a, p, f, warnings);
+	if (f->tagshow || f->taghide)
+		filter_tag_keys(a, p, f->tagshow, f->taghide, warnings);
+	if (f->prune_from)
+		profile_prune_from(a, p, f->prune_from);
+}

@@ -1,0 +1,76 @@
+/* wire.h - protobuf's wire format, just what profile.proto needs. Every length is checked here. */
+#ifndef PROFILE_WIRE_H
+#define PROFILE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wire {
+	const uint8_t *p, *end;
+};
+
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+struct field {
+	uint64_t number;
+	enum wire_type type;
+	uint64_t value;	   /* of a varint */
+	struct wire bytes; /* of WIRE_BYTES */
+};
+
+/* At most 10 bytes; bits beyond 64 are dropped, as pprof does. */
+static inline bool wire_varint(struct wire *w, uint64_t *v)
+{
+	const uint8_t *p = w->p;
+	uint64_t x = 0;
+
+	if (p < w->end && *p < 0x80) {
+		*v = *p;
+		w->p = p + 1;
+		return true;
+	}
+	for (unsigned shift = 0; shift < 70 && p < w->end; shift += 7) {
+		uint8_t byte = *p++;
+
+		x |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			*v = x;
+			w->p = p;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Reads the next field. False: the bytes are no protobuf. Call while w->p < w->end. */
+static inline bool wire_next(struct wire *w, struct field *f)
+{
+	uint64_t tag, n;
+
+	if (!wire_varint(w, &tag))
+		return false;
+	f->number = tag >> 3;
+	f->type = (enum wire_type)(tag & 7);
+	switch (tag & 7) {
+	case WIRE_VARINT:
+		return wire_varint(w, &f->value);
+	case WIRE_BYTES:
+		if (!wire_varint(w, &n) || n > (size_t)(w->end - w->p))
+			return false;
+		f->bytes = (struct wire){ w->p, w->p + n };
+		w->p += n;
+		return true;
+	case WIRE_FIXED64:
+	case WIRE_FIXED32:
+		n = (tag & 7) == WIRE_FIXED64 ? 8 : 4;
+		if (n > (size_t)(w->end - w->p))
+			return false;
+		w->p += n;
+		return true;
+	default:
+		return false;
+	}
+}
+
+#endif

@@ -1,0 +1,320 @@
+/* graph.c - builds the graph and trims it: pprof's pipeline of cuts, rebuilds and sorts.
+ *
+ * A node keeps its weights however much around it is trimmed, so only edges and tags are counted
+ * again when nodes go.
+ */
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "graph/weights.h"
+
+enum { MAX_NODELETS = 4 };
+
+struct trimmer {
+	struct arena *a;
+	struct graph *g;
+	const struct profile *p;
+	const struct graph_params *params;
+	struct frames frames;
+	struct node_weight *weights; /* by frame node */
+	int64_t node_cut, edge_cut;
+};
+
+int64_t weights_cut(int64_t total, double fraction)
+{
+	return int_abs(int_from_double((double)total * fraction));
+}
+
+static bool is_shown(const struct trimmer *t, const struct node_weight *w)
+{
+	if (w->cum == 0 && w->flat == 0)
+		return false;
+	return !t->params->drop_negative || !(w->flat < 0 || (w->flat == 0 && w->cum < 0));
+}
+
+static void name_nodes(struct arena *a, struct graph *g, const struct profile *p)
+{
+	struct buf text = { 0 };
+
+	for (uint32_t i = 0; i < g->nnodes; i++) {
+		text.n = 0;
+		node_info_text(&text, p, &g->nodes[i].info);
+		g->nodes[i].text = (struct str){ arena_copy(a, text.p, text.n), text.n };
+	}
+	buf_release(&text);
+}
+
+/* Makes g->nodes of the frame nodes in `list`; returns frame node -> node. */
+static uint32_t *take_nodes(struct trimmer *t, const uint32_t *list, uint32_t n)
+{
+	uint32_t *kept = arena_many(t->a, t->frames.nnodes, uint32_t);
+	struct graph *g = t->g;
+
+	memset(kept, 0xff, t->frames.nnodes * sizeof(*kept)); /* NONE */
+	g->nodes = arena_many(t->a, n, struct node);
+	g->nnodes = n;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node_weight *w = &t->weights[list[i]];
+
+		kept[list[i]] = i;
+		g->nodes[i] = (struct node){ .info = t->frames.infos[list[i]],
+					     .flat = w->flat,
+					     .flat_div = w->flat_div,
+					     .cum = w->cum,
+					     .cum_div = w->cum_div };
+	}
+	name_nodes(t->a, g, t->p);
+	return kept;
+}
+
+static void count_edges(struct trimmer *t, const uint32_t *kept)
+{
+	if (t->params->without_edges)
+		t->g->nedges = 0;
+	else
+		edges_count(t->a, t->g, t->p, &t->frames, kept, t->params);
+	graph_link(t->a, t->g);
+}
+
+static void set_cuts(struct trimmer *t)
+{
+	t->node_cut = weights_cut(t->g->flat_total, t->params->node_fraction);
+	t->edge_cut = weights_cut(t->g->flat_total, t->params->edge_fraction);
+}
+
+/* The graph of all nodes that reach the cut. Returns frame node -> node. */
+static uint32_t *cut_nodes(struct trimmer *t)
+{
+	uint32_t n = t->frames.nnodes, nshown = 0, nkept = 0, nall = 0;
+	uint32_t *all = arena_many(t->a, n, uint32_t), *shown = arena_many(t->a, n, uint32_t);
+	struct graph *g = t->g;
+	uint32_t *kept;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (is_shown(t, &t->weights[i])) {
+			g->flat_total = int_add(g->flat_total, t->weights[i].flat);
+			nshown++;
+		}
+	}
+	set_cuts(t);
+	for (uint32_t i = 0; i < n; i++)
+		if (is_shown(t, &t->weights[i]) &&
+		    (t->node_cut <= 0 || int_abs(t->weights[i].cum) >= t->node_cut))
+			shown[nkept++] = i;
+	g->dropped_nodes = nshown - nkept;
+	/* Only a rebuilt graph is free of the nodes that are not shown. */
+	for (uint32_t i = 0; i < nkept; i++)
+		all[nall++] = shown[i];
+	for (uint32_t i = 0; i < n && !g->dropped_nodes; i++)
+		if (!is_shown(t, &t->weights[i]))
+			all[nall++] = i;
+	kept = take_nodes(t, all, nall);
+	g->order = arena_many(t->a, nkept, uint32_t);
+	g->norder = nkept;
+	for (uint32_t i = 0; i < nkept; i++)
+		g->order[i] = i;
+	return kept;
+}
+
+/* ---- tags and edges below the cut */
+
+static size_t cut_tags(struct node_tag *tags, size_t n, int64_t cut)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (int_abs(tags[i].flat) >= cut || int_abs(tags[i].cum) >= cut)
+			tags[kept++] = tags[i];
+	return kept;
+}
+
+static void trim_tags(struct trimmer *t)
+{
+	for (uint32_t i = 0; i < t->g->nnodes; i++) {
+		struct node *n = &t->g->nodes[i];
+
+		n->nlabels = cut_tags(n->labels, n->nlabels, t->node_cut);
+		for (size_t k = 0; k < n->ngroups; k++)
+			n->groups[k].ntags =
+				cut_tags(n->groups[k].tags, n->groups[k].ntags, t->node_cut);
+	}
+}
+
+static uint32_t trim_edges(struct trimmer *t)
+{
+	struct graph *g = t->g;
+	uint32_t kept = 0, dropped;
+	bool *is_shown_node = arena_many(t->a, g->nnodes, bool);
+
+	for (uint32_t i = 0; i < g->norder; i++)
+		is_shown_node[g->order[i]] = true;
+	for (uint32_t i = 0; i < g->nedges; i++)
+		if (!is_shown_node[g->edges[i].to] || int_abs(g->edges[i].weight) >= t->edge_cut)
+			g->edges[kept++] = g->edges[i];
+	dropped = g->nedges - kept;
+	g->nedges = kept;
+	if (dropped)
+		graph_link(t->a, g);
+	return dropped;
+}
+
+/* ---- limit to max_nodes */
+
+static int64_t count_tags(const struct node *n)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < n->nlabels; i++)
+		count += n->labels[i].flat != 0;
+	for (size_t i = 0; i < n->ngroups; i++)
+		for (size_t k = 0; k < n->groups[i].ntags; k++)
+			count += n->groups[i].tags[k].flat != 0;
+	return count < MAX_NODELETS ? count : MAX_NODELETS;
+}
+
+static uint32_t select_top(const struct trimmer *t)
+{
+	const struct graph *g = t->g;
+	int64_t used = 0, max = t->params->max_nodes;
+	uint32_t n = 0;
+
+	while (n < g->norder && used < max) {
+		used += t->params->visual ? 1 + count_tags(&g->nodes[g->order[n]]) : 1;
+		n++;
+	}
+	return n;
+}
+
+/* Leaves the first n nodes of the order. */
+static void keep_top(struct trimmer *t, const uint32_t *kept, uint32_t n)
+{
+	struct graph *g = t->g;
+	uint32_t *list = arena_many(t->a, n, uint32_t), nlist = 0;
+	bool *is_kept = arena_many(t->a, g->nnodes, bool);
+
+	if (g->is_tree) {
+		memset(is_kept, 1, g->nnodes);
+		for (uint32_t i = n; i < g->norder; i++)
+			is_kept[g->order[i]] = false;
+		tree_remove(g, is_kept);
+		graph_link(t->a, g);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		is_kept[g->order[i]] = true;
+	for (uint32_t i = 0; i < t->frames.nnodes; i++)
+		if (kept[i] != NONE && is_kept[kept[i]])
+			list[nlist++] = i;
+	count_edges(t, take_nodes(t, list, nlist));
+	g->norder = nlist;
+	for (uint32_t i = 0; i < nlist; i++)
+		g->order[i] = i;
+}
+
+/* ---- redundant edges */
+
+/* Can `from` still reach `to` when edge `skip` is gone? */
+static bool is_redundant(const struct graph *g, uint32_t skip, uint32_t *queue, uint32_t *mark,
+			 uint32_t stamp)
+{
+	uint32_t from = g->edges[skip].from, nqueue = 0;
+
+	queue[nqueue++] = g->edges[skip].to;
+	mark[g->edges[skip].to] = stamp;
+	for (uint32_t i = 0; i < nqueue; i++) {
+		const struct node *n = &g->nodes[queue[i]];
+
+		for (uint32_t k = 0; k < n->nin; k++) {
+			uint32_t next = g->edges[n->in[k]].from;
+
+			if (n->in[k] == skip || mark[next] == stamp)
+				continue;
+			if (next == from)
+				return true;
+			mark[next] = stamp;
+			queue[nqueue++] = next;
+		}
+	}
+	return false;
+}
+
+static void unlink_edge(struct graph *g, uint32_t edge)
+{
+	struct node *from = &g->nodes[g->edges[edge].from], *to = &g->nodes[g->edges[edge].to];
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < from->nout; i++)
+		if (from->out[i] != edge)
+			from->out[k++] = from->out[i];
+	from->nout = k;
+	k = 0;
+	for (uint32_t i = 0; i < to->nin; i++)
+		if (to->in[i] != edge)
+			to->in[k++] = to->in[i];
+	to->nin = k;
+}
+
+static void remove_redundant_edges(struct trimmer *t)
+{
+	struct graph *g = t->g;
+	uint32_t *queue = arena_many(t->a, g->nnodes, uint32_t);
+	uint32_t *mark = arena_many(t->a, g->nnodes, uint32_t), stamp = 0;
+
+	for (uint32_t i = g->norder; i-- > 0;) {
+		struct node *n = &g->nodes[g->order[i]];
+
+		/* Lightest first, and never an edge that is heavier than a real one. */
+		for (uint32_t k = n->nin; k-- > 0 && g->edges[n->in[k]].is_residual;)
+			if (is_redundant(g, n->in[k], queue, mark, ++stamp))
+				unlink_edge(g, n->in[k]);
+	}
+}
+
+static void trim(struct trimmer *t, const uint32_t *kept)
+{
+	struct graph *g = t->g;
+
+	g->original_count = g->norder;
+	graph_sort(g, t->p, t->params);
+	if (t->params->max_nodes > 0) {
+		uint32_t n;
+
+		trim_tags(t);
+		trim_edges(t);
+		n = select_top(t);
+		if (n < g->norder) {
+			keep_top(t, kept, n);
+			graph_sort(g, t->p, t->params);
+		}
+	}
+	trim_tags(t);
+	g->dropped_edges = trim_edges(t);
+	if (t->params->visual)
+		remove_redundant_edges(t);
+}
+
+void graph_build(struct arena *a, struct graph *g, const struct profile *p,
+		 const struct graph_params *params)
+{
+	struct trimmer t = { .a = a, .g = g, .p = p, .params = params };
+	uint32_t *kept = NULL;
+
+	*g = (struct graph){ .is_visual = params->visual };
+	frames_init(a, &t.frames, p, params->with_objects);
+	if (params->call_tree) {
+		tree_build(a, g, p, &t.frames, params);
+		set_cuts(&t);
+		name_nodes(a, g, p);
+		graph_link(a, g);
+	} else {
+		t.weights = weights_count(a, p, &t.frames, params);
+		kept = cut_nodes(&t);
+		count_edges(&t, kept);
+	}
+	trim(&t, kept);
+}

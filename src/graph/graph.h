@@ -1,0 +1,118 @@
+/* graph.h - samples turned into a weighted call graph, trimmed to what is worth showing.
+ *
+ * A node is a frame (function, line, address ... whatever the profile was aggregated to), or with
+ * `call_tree` a frame on one path. Everything lies in the arena that graph_build was given, names
+ * are strings of the profile. Node and edge weights are sums of sample values; where `mean`
+ * divides, the divisor is kept beside the sum: use node_flat(), node_cum(), edge_value().
+ */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/int.h"
+#include "profile/profile.h"
+
+struct node_info {
+	uint64_t address;
+	int64_t line, column, start_line;
+	uint32_t name, file, object; /* strings */
+	uint32_t unused;	     /* 0: infos are compared as bytes */
+};
+
+/* A label (or all string labels joined), or a number with its unit, seen at a node. */
+struct node_tag {
+	struct str name;
+	struct str unit;
+	int64_t value; /* of a number */
+	int64_t flat, flat_div, cum, cum_div;
+};
+
+/* Numeric tags that came along with one label tag (or with none). */
+struct tag_group {
+	struct str label; /* "" for none */
+	struct node_tag *tags;
+	size_t ntags;
+};
+
+struct node {
+	struct node_info info;
+	struct str text; /* printable name */
+	int64_t flat, flat_div, cum, cum_div;
+	uint32_t *in, *out; /* edges, heaviest first */
+	uint32_t nin, nout;
+	struct node_tag *labels; /* label tags */
+	struct tag_group *groups;
+	size_t nlabels, ngroups;
+};
+
+struct edge {
+	uint32_t from, to; /* nodes */
+	int64_t weight, div;
+	bool is_inline, is_residual;
+};
+
+struct graph {
+	struct node *nodes;
+	uint32_t nnodes;
+	uint32_t *order; /* the nodes to show, in order; others are only there as ends of edges */
+	uint32_t norder;
+	struct edge *edges;
+	uint32_t nedges;
+	uint32_t dropped_nodes, dropped_edges, original_count;
+	int64_t flat_total; /* of all shown nodes, before any was dropped */
+	bool is_tree, is_visual;
+};
+
+enum graph_sort { GRAPH_SORT_FLAT, GRAPH_SORT_CUM };
+
+struct graph_params {
+	uint32_t value; /* sample type to weigh by */
+	bool mean;	/* divide by the first sample type */
+	bool call_tree;
+	bool drop_negative;
+	bool with_objects;  /* tell frames of different binaries and start lines apart */
+	bool without_edges; /* nodes are all that is needed */
+	bool visual;	    /* for dot: tags, entropy order, no redundant edges */
+	enum graph_sort sort;
+	int64_t max_nodes; /* 0 or less: all */
+	double node_fraction, edge_fraction;
+	struct str tag_unit; /* unit that numeric tags are named in */
+	const struct label_units *units;
+	int threads;
+};
+
+void graph_build(struct arena *a, struct graph *g, const struct profile *p,
+		 const struct graph_params *params);
+
+/* "main.go:12 0x..." and so on: what a node is called in text. */
+void node_info_text(struct buf *out, const struct profile *p, const struct node_info *i);
+/* Tells what frame line `line` of a location is; a location without lines has one frame, line 0. */
+struct frame_reader;
+struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p, bool with_objects);
+void frame_info(struct frame_reader *r, uint32_t loc, uint32_t line, struct node_info *info);
+
+static inline int64_t divided(int64_t sum, int64_t div)
+{
+	return div ? int_div(sum, div) : sum;
+}
+
+static inline int64_t node_flat(const struct node *n)
+{
+	return divided(n->flat, n->flat_div);
+}
+
+static inline int64_t node_cum(const struct node *n)
+{
+	return divided(n->cum, n->cum_div);
+}
+
+static inline int64_t edge_value(const struct edge *e)
+{
+	return divided(e->weight, e->div);
+}
+
+/* Heaviest first; ties by the names of the ends. */
+void graph_sort_edges(struct graph *g, uint32_t *edges, size_t n);
+/* Orders tags by weight, then name. */
+void node_tags_sort(struct node_tag *tags, size_t n, bool by_flat);
+
+#endif

@@ -1,0 +1,248 @@
+/* tree.c - the call tree: one node per path. */
+#include "graph/weights.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+
+struct tree_node {
+	int64_t flat, cum;
+	uint32_t parent, frame; /* frame: index of its node_info */
+	bool is_inline;		/* on all paths that came here */
+};
+
+struct tree {
+	const struct profile *p;
+	const struct frames *f;
+	const struct graph_params *params;
+	vec(struct tree_node) nodes;
+	vec(struct node_weight) divs; /* with mean: the divisors, by node */
+	struct map map;
+	uint64_t seed;
+};
+
+static bool same_child(const void *ctx, uint32_t index)
+{
+	const struct tree *t = ((const void *const *)ctx)[0];
+	const struct tree_node *want = ((const void *const *)ctx)[1], *n = &t->nodes.at[index];
+
+	return n->parent == want->parent && n->frame == want->frame;
+}
+
+static uint64_t hash_child(const struct tree *t, uint32_t parent, uint32_t frame)
+{
+	return hash_mix(t->seed, (uint64_t)parent << 32 | frame);
+}
+
+static uint32_t add_child(struct tree *t, uint32_t parent, uint32_t frame, bool is_inline)
+{
+	struct tree_node key = { .parent = parent, .frame = frame, .is_inline = is_inline };
+	const void *ctx[2] = { t, &key };
+	uint32_t at = map_put(&t->map, hash_child(t, parent, frame), t->nodes.n, same_child, ctx);
+
+	if (at == t->nodes.n) {
+		vec_push(&t->nodes, key);
+		if (t->params->mean)
+			vec_push(&t->divs, (struct node_weight){ 0 });
+	}
+	t->nodes.at[at].is_inline &= is_inline;
+	return at;
+}
+
+static void add_sample(struct tree *t, const struct sample *s, int64_t w, int64_t div)
+{
+	const uint32_t *stack = t->p->stacks + s->stack;
+	uint32_t at = NONE;
+
+	for (uint32_t i = s->nstack; i-- > 0;) {
+		uint32_t n;
+		const uint32_t *frames = frames_of(t->f, stack[i], &n);
+
+		for (uint32_t k = 0; k < n; k++) {
+			at = add_child(t, at, frames[k], k > 0);
+			t->nodes.at[at].cum = int_add(t->nodes.at[at].cum, w);
+			if (t->params->mean)
+				t->divs.at[at].cum_div = int_add(t->divs.at[at].cum_div, div);
+		}
+	}
+	if (at == NONE)
+		return;
+	t->nodes.at[at].flat = int_add(t->nodes.at[at].flat, w);
+	if (t->params->mean)
+		t->divs.at[at].flat_div = int_add(t->divs.at[at].flat_div, div);
+}
+
+static bool is_shown(const struct tree *t, const struct tree_node *n)
+{
+	if (n->cum == 0 && n->flat == 0)
+		return false;
+	return !t->params->drop_negative || !(n->flat < 0 || (n->flat == 0 && n->cum < 0));
+}
+
+static int64_t shown_total(const struct tree *t, uint32_t *nshown)
+{
+	int64_t total = 0;
+
+	*nshown = 0;
+	for (size_t i = 0; i < t->nodes.n; i++) {
+		if (is_shown(t, &t->nodes.at[i])) {
+			total = int_add(total, t->nodes.at[i].flat);
+			++*nshown;
+		}
+	}
+	return total;
+}
+
+static void set_node(const struct tree *t, struct node *to, size_t at)
+{
+	const struct tree_node *n = &t->nodes.at[at];
+
+	*to = (struct node){ .info = t->f->infos[n->frame], .flat = n->flat, .cum = n->cum };
+	if (t->params->mean) {
+		to->flat_div = t->divs.at[at].flat_div;
+		to->cum_div = t->divs.at[at].cum_div;
+	}
+}
+
+/* Nodes that are not shown stay in the tree, those below the cut leave it. */
+static uint32_t *choose_nodes(struct arena *a, const struct tree *t, struct graph *g)
+{
+	uint32_t nshown, nkept = 0, *to = arena_many(a, t->nodes.n, uint32_t);
+	int64_t cut;
+
+	g->flat_total = shown_total(t, &nshown);
+	cut = weights_cut(g->flat_total, t->params->node_fraction);
+	for (size_t i = 0; i < t->nodes.n; i++) {
+		bool shown = is_shown(t, &t->nodes.at[i]);
+
+		to[i] = NONE;
+		if (shown && cut > 0 && int_abs(t->nodes.at[i].cum) < cut)
+			continue;
+		to[i] = g->nnodes++;
+		nkept += shown;
+	}
+	g->dropped_nodes = nshown - nkept;
+	g->norder = nkept;
+	return to;
+}
+
+static void make_graph(struct arena *a, const struct tree *t, struct graph *g, const uint32_t *to)
+{
+	uint32_t shown = 0;
+	/* for nodes that left: the nearest ancestor that stays, and whether all the way is inlined
+	 */
+	uint32_t *up = arena_many(a, t->nodes.n, uint32_t);
+	bool *is_inline = arena_many(a, t->nodes.n, bool);
+
+	g->nodes = arena_many(a, g->nnodes, struct node);
+	g->order = arena_many(a, g->norder, uint32_t);
+	g->edges = arena_many(a, g->nnodes, struct edge);
+	for (size_t i = 0; i < t->nodes.n; i++) { /* parents come before their children */
+		const struct tree_node *n = &t->nodes.at[i];
+		uint32_t parent = n->parent;
+		bool gap = parent != NONE && to[parent] == NONE;
+
+		is_inline[i] = n->is_inline && (!gap || is_inline[parent]);
+		up[i] = gap ? up[parent] : parent;
+		if (to[i] == NONE)
+			continue;
+		set_node(t, &g->nodes[to[i]], i);
+		if (is_shown(t, n))
+			g->order[shown++] = to[i];
+		if (up[i] != NONE)
+			g->edges[g->nedges++] = (struct edge){
+				to[up[i]],    to[i],
+				n->cum,	      t->params->mean ? t->divs.at[i].cum_div : 0,
+				is_inline[i], gap
+			};
+	}
+}
+
+/* Walks all samples once more, for the tags of the nodes that stayed. */
+static void tag_nodes(struct arena *a, const struct tree *t, struct graph *g, const uint32_t *to)
+{
+	struct tag_tally *tags = tag_tally_new(t->p, t->params);
+
+	for (uint32_t i = 0; i < t->p->nsamples; i++) {
+		const struct sample *s = &t->p->samples[i];
+		const int64_t *values = sample_values(t->p, s);
+		int64_t w = values[t->params->value], div = t->params->mean ? values[0] : 0;
+		uint32_t at = NONE;
+
+		for (uint32_t k = s->nstack; (w || div) && k-- > 0;) {
+			uint32_t n;
+			const uint32_t *frames = frames_of(t->f, t->p->stacks[s->stack + k], &n);
+
+			for (uint32_t j = 0; j < n; j++) {
+				struct tree_node key = { .parent = at, .frame = frames[j] };
+				const void *ctx[2] = { t, &key };
+
+				at = map_get(&t->map, hash_child(t, at, frames[j]), same_child,
+					     ctx);
+				if (to[at] != NONE)
+					tag_tally_add(tags, to[at], s->labels, false, w, div);
+			}
+		}
+		if (at != NONE && to[at] != NONE)
+			tag_tally_add(tags, to[at], s->labels, true, w, div);
+	}
+	tag_tally_finish(tags, a, g);
+}
+
+void tree_build(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
+		const struct graph_params *params)
+{
+	struct tree t = { .p = p, .f = f, .params = params, .seed = map_seed() };
+	struct arena scratch = { 0 };
+	uint32_t *to;
+
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		const int64_t *values = sample_values(p, &p->samples[i]);
+		int64_t w = values[params->value], div = params->mean ? values[0] : 0;
+
+		if (w || div)
+			add_sample(&t, &p->samples[i], w, div);
+	}
+	g->is_tree = true;
+	to = choose_nodes(&scratch, &t, g);
+	make_graph(a, &t, g, to);
+	if (params->visual && tags_exist(p))
+		tag_nodes(a, &t, g, to);
+	vec_release(&t.nodes);
+	vec_release(&t.divs);
+	map_release(&t.map);
+	arena_release(&scratch);
+}
+
+void tree_remove(struct graph *g, const bool *keep)
+{
+	uint32_t nedges = 0, norder = 0;
+	struct arena scratch = { 0 };
+	const struct edge *edges = arena_copy(&scratch, g->edges, g->nedges * sizeof(*edges));
+	uint32_t *in = arena_many(&scratch, g->nnodes, uint32_t); /* edge into the node, + 1 */
+
+	for (uint32_t i = 0; i < g->nedges; i++)
+		in[edges[i].to] = i + 1;
+	for (uint32_t i = 0; i < g->nedges; i++) {
+		struct edge e = edges[i];
+
+		if (!keep[e.to])
+			continue;
+		while (e.from != NONE && !keep[e.from]) {
+			uint32_t up = in[e.from];
+
+			e.is_residual = true;
+			e.is_inline &= up && edges[up - 1].is_inline;
+			e.from = up ? edges[up - 1].from : NONE;
+		}
+		if (e.from != NONE)
+			g->edges[nedges++] = e;
+	}
+	g->nedges = nedges;
+	for (uint32_t i = 0; i < g->norder; i++)
+		if (keep[g->order[i]])
+			g->order[norder++] = g->order[i];
+	g->norder = norder;
+	arena_release(&scratch);
+}

@@ -1,0 +1,45 @@
+/* weights.h - weights of nodes, and of the edges and tags between the ones that are kept. Private
+ * to graph/. */
+#ifndef GRAPH_WEIGHTS_H
+#define GRAPH_WEIGHTS_H
+
+#include "graph/frames.h"
+
+struct node_weight {
+	int64_t flat, flat_div, cum, cum_div;
+};
+
+/* By node of `f`. */
+struct node_weight *weights_count(struct arena *a, const struct profile *p, const struct frames *f,
+				  const struct graph_params *params);
+
+/* Fills g->edges (and with params->visual the tags of g->nodes) from the samples, with only those
+ * frames whose kept[node] is not NONE; that is then the index in g->nodes. */
+void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
+		 const uint32_t *kept, const struct graph_params *params);
+
+/* Makes g of the whole call tree, cut to nodes of some weight: g->order has them, not sorted. */
+void tree_build(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
+		const struct graph_params *params);
+/* Takes nodes out of a tree that has been built: their children go to their parents. */
+void tree_remove(struct graph *g, const bool *keep);
+
+/* |sum of flat over the shown nodes * fraction|, which a node or edge must reach. */
+int64_t weights_cut(int64_t total, double fraction);
+
+/* Collects how much of each label set went through each node. */
+struct tag_tally;
+struct tag_tally *tag_tally_new(const struct profile *p, const struct graph_params *params);
+void tag_tally_add(struct tag_tally *t, uint32_t node, uint32_t set, bool is_flat, int64_t w,
+		   int64_t div);
+/* Makes them the tags of g->nodes, and frees the tally. */
+void tag_tally_finish(struct tag_tally *t, struct arena *a, struct graph *g);
+/* Does the profile have labels that a graph shows? */
+bool tags_exist(const struct profile *p);
+
+/* Sorts g->order as params say; uses in and out edges for dot. */
+void graph_sort(struct graph *g, const struct profile *p, const struct graph_params *params);
+/* Lists each node's edges, heaviest first. */
+void graph_link(struct arena *a, struct graph *g);
+
+#endif

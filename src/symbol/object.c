@@ -1,0 +1,448 @@
+#include "symbol/symbol.h"
+
+#include <errno.h>
+#include <elf.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define KERNEL_HALF (UINT64_C(1) << 63)
+
+struct segment {
+	uint32_t type, flags;
+	uint64_t offset, vaddr, filesz, memsz, align;
+};
+
+struct section {
+	struct str name;
+	uint32_t type, link;
+	uint64_t addr, offset, size;
+};
+
+struct elf {
+	struct str bytes;
+	bool is_64, is_big_endian;
+	uint16_t type;
+	struct segment *segments;
+	struct section *sections;
+	size_t nsegments, nsections;
+};
+
+static bool in_file(struct str bytes, uint64_t offset, uint64_t n)
+{
+	return offset <= bytes.n && n <= bytes.n - offset;
+}
+
+/* What the file has of a range; tools cut files short. */
+static struct str part(struct str bytes, uint64_t offset, uint64_t n)
+{
+	uint64_t left = offset <= bytes.n ? bytes.n - offset : 0;
+
+	return left ? (struct str){ bytes.p + offset, n < left ? n : left } : (struct str){ 0 };
+}
+
+/* A field of 2, 4 or 8 bytes. The caller has checked that it is there. */
+static uint64_t field(const struct elf *f, const char *at, size_t bytes)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		v = v << 8 | (uint8_t)at[f->is_big_endian ? i : bytes - 1 - i];
+	return v;
+}
+
+/* FIELD(f, at, Ehdr, e_phoff): the member of the 32 or the 64 bit struct at `at`. */
+#define FIELD(f, at, T, member)                                      \
+	((f)->is_64 ? field((f), (at) + offsetof(Elf64_##T, member), \
+			    sizeof(((Elf64_##T *)0)->member))        \
+		    : field((f), (at) + offsetof(Elf32_##T, member), \
+			    sizeof(((Elf32_##T *)0)->member)))
+#define SIZE(f, T) ((f)->is_64 ? sizeof(Elf64_##T) : sizeof(Elf32_##T))
+
+static bool read_segments(struct arena *a, struct elf *f, struct err *e)
+{
+	const char *header = f->bytes.p;
+	uint64_t offset = FIELD(f, header, Ehdr, e_phoff);
+	uint64_t n = FIELD(f, header, Ehdr, e_phnum), size = FIELD(f, header, Ehdr, e_phentsize);
+
+	if (n == 0)
+		return true;
+	if (size < SIZE(f, Phdr))
+		return err_set(e, ERR_FORMAT, "invalid ELF phentsize %u", (unsigned)size);
+	if (!in_file(f->bytes, offset, n * size))
+		return err_set(e, ERR_FORMAT, "EOF");
+	f->segments = arena_many(a, n, struct segment);
+	for (; f->nsegments < n; f->nsegments++) {
+		const char *at = f->bytes.p + offset + f->nsegments * size;
+
+		f->segments[f->nsegments] = (struct segment){
+			.type = (uint32_t)FIELD(f, at, Phdr, p_type),
+			.flags = (uint32_t)FIELD(f, at, Phdr, p_flags),
+			.offset = FIELD(f, at, Phdr, p_offset),
+			.vaddr = FIELD(f, at, Phdr, p_vaddr),
+			.filesz = FIELD(f, at, Phdr, p_filesz),
+			.memsz = FIELD(f, at, Phdr, p_memsz),
+			.align = FIELD(f, at, Phdr, p_align),
+		};
+	}
+	return true;
+}
+
+static bool name_sections(struct elf *f, uint64_t offset, uint64_t size, uint64_t names,
+			  struct err *e)
+{
+	const struct section *table;
+	struct str text;
+
+	if (names == SHN_UNDEF)
+		return true;
+	if (names >= f->nsections)
+		return err_set(e, ERR_FORMAT, "invalid ELF shstrndx %u", (unsigned)names);
+	table = &f->sections[names];
+	if (table->type != SHT_STRTAB || !in_file(f->bytes, table->offset, table->size))
+		return err_set(e, ERR_FORMAT, "invalid ELF section name string table");
+	text = part(f->bytes, table->offset, table->size);
+	for (size_t i = 0; i < f->nsections; i++) {
+		const char *at = f->bytes.p + offset + i * size, *end;
+		uint64_t name = FIELD(f, at, Shdr, sh_name);
+
+		if (name >= text.n || !(end = memchr(text.p + name, '\0', text.n - name)))
+			return err_set(e, ERR_FORMAT, "bad section name index %u", (unsigned)name);
+		f->sections[i].name = (struct str){ text.p + name, (size_t)(end - text.p) - name };
+	}
+	return true;
+}
+
+static bool read_sections(struct arena *a, struct elf *f, struct err *e)
+{
+	const char *header = f->bytes.p;
+	uint64_t offset = FIELD(f, header, Ehdr, e_shoff), n = FIELD(f, header, Ehdr, e_shnum);
+	uint64_t size = FIELD(f, header, Ehdr, e_shentsize);
+	uint64_t names = FIELD(f, header, Ehdr, e_shstrndx);
+
+	if (offset == 0)
+		return n == 0 || err_set(e, ERR_FORMAT, "invalid ELF shnum for shoff=0");
+	if (size < SIZE(f, Shdr))
+		return err_set(e, ERR_FORMAT, "invalid ELF shentsize %u", (unsigned)size);
+	if (!in_file(f->bytes, offset, size))
+		return err_set(e, ERR_FORMAT, "EOF");
+	/* Counts that do not fit the header stand in the first section. */
+	if (n == 0)
+		n = FIELD(f, f->bytes.p + offset, Shdr, sh_size);
+	if (names == SHN_XINDEX)
+		names = FIELD(f, f->bytes.p + offset, Shdr, sh_link);
+	if (n == 0)
+		return true;
+	if (n > (f->bytes.n - offset) / size)
+		return err_set(e, ERR_FORMAT, "EOF");
+	f->sections = arena_many(a, n, struct section);
+	for (; f->nsections < n; f->nsections++) {
+		const char *at = f->bytes.p + offset + f->nsections * size;
+
+		f->sections[f->nsections] = (struct section){
+			.type = (uint32_t)FIELD(f, at, Shdr, sh_type),
+			.link = (uint32_t)FIELD(f, at, Shdr, sh_link),
+			.addr = FIELD(f, at, Shdr, sh_addr),
+			.offset = FIELD(f, at, Shdr, sh_offset),
+			.size = FIELD(f, at, Shdr, sh_size),
+		};
+	}
+	return name_sections(f, offset, size, names, e);
+}
+
+static bool read_elf(struct arena *a, struct elf *f, struct err *e)
+{
+	const unsigned char *ident = (const unsigned char *)f->bytes.p;
+
+	if (f->bytes.n < EI_NIDENT)
+		return err_set(e, ERR_FORMAT, "EOF");
+	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
+		return err_set(e, ERR_FORMAT, "unknown ELF class %d", ident[EI_CLASS]);
+	if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
+		return err_set(e, ERR_FORMAT, "unknown ELF data encoding %d", ident[EI_DATA]);
+	if (ident[EI_VERSION] != EV_CURRENT)
+		return err_set(e, ERR_FORMAT, "unknown ELF version %d", ident[EI_VERSION]);
+	f->is_64 = ident[EI_CLASS] == ELFCLASS64;
+	f->is_big_endian = ident[EI_DATA] == ELFDATA2MSB;
+	if (f->bytes.n < SIZE(f, Ehdr))
+		return err_set(e, ERR_FORMAT, "EOF");
+	f->type = (uint16_t)FIELD(f, f->bytes.p, Ehdr, e_type);
+	return read_segments(a, f, e) && read_sections(a, f, e);
+}
+
+/* The GNU build ids among notes. False if the notes are broken or have more than one. */
+static bool find_build_id(const struct elf *f, struct str notes, uint64_t align, struct str *id)
+{
+	align = align > 4 ? align : 4;
+	if (align & (align - 1) || align > PAGE)
+		return false;
+	for (size_t at = 0; at < notes.n;) {
+		size_t left = notes.n - at, name_bytes, desc_bytes, desc, end;
+		const char *note = notes.p + at;
+
+		if (left < sizeof(Elf32_Nhdr))
+			return false;
+		name_bytes = field(f, note, 4);
+		desc_bytes = field(f, note + 4, 4);
+		/* 32 bit sizes: the sums cannot overflow. */
+		desc = (sizeof(Elf32_Nhdr) + name_bytes + align - 1) & ~(align - 1);
+		end = desc + desc_bytes;
+		if (end > left)
+			return false;
+		if (field(f, note + 8, 4) == NT_GNU_BUILD_ID && name_bytes == 4 &&
+		    memcmp(note + sizeof(Elf32_Nhdr), "GNU", 4) == 0) {
+			if (id->n)
+				return false;
+			*id = (struct str){ note + desc, desc_bytes };
+		}
+		end = (end + align - 1) & ~(align - 1);
+		at = end < left ? at + end : notes.n;
+	}
+	return true;
+}
+
+/* Program headers first: stripped and cut files still have them. */
+static struct str elf_build_id(const struct elf *f)
+{
+	struct str id = { 0 };
+
+	for (size_t i = 0; i < f->nsegments && !id.n; i++) {
+		const struct segment *s = &f->segments[i];
+
+		if (s->type == PT_NOTE &&
+		    !find_build_id(f, part(f->bytes, s->offset, s->filesz), s->align, &id))
+			return (struct str){ 0 };
+	}
+	for (size_t i = 0; i < f->nsections && !id.n; i++) {
+		const struct section *s = &f->sections[i];
+
+		if (s->type == SHT_NOTE &&
+		    !find_build_id(f, part(f->bytes, s->offset, s->size), 4, &id))
+			return (struct str){ 0 };
+	}
+	return id;
+}
+
+static struct str hex(struct arena *a, struct str bytes)
+{
+	char *text = arena_alloc(a, 2 * bytes.n + 1);
+
+	for (size_t i = 0; i < bytes.n; i++) {
+		text[2 * i] = "0123456789abcdef"[(uint8_t)bytes.p[i] >> 4];
+		text[2 * i + 1] = "0123456789abcdef"[(uint8_t)bytes.p[i] & 15];
+	}
+	return (struct str){ text, 2 * bytes.n };
+}
+
+static bool recognise(struct object *o, const char *path, struct err *e)
+{
+	uint32_t magic;
+
+	memcpy(&magic, o->bytes.p, sizeof(magic));
+	magic = be32toh(magic);
+	if (magic == 0x7f454c46) {
+		o->kind = OBJECT_ELF;
+		o->elf = arena_new(&o->arena, struct elf);
+		o->elf->bytes = o->bytes;
+		if (!read_elf(&o->arena, o->elf, e))
+			return err_wrap(e, "error reading ELF file %s", path);
+		o->build_id = hex(&o->arena, elf_build_id(o->elf));
+		return true;
+	}
+	if (magic == 0xfeedface || magic == 0xfeedfacf || magic == 0xcefaedfe ||
+	    magic == 0xcffaedfe || magic == 0xcafebabe) {
+		o->kind = OBJECT_MACHO;
+		if (o->bytes.n < 28) /* struct mach_header */
+			return err_set(e, ERR_FORMAT, "error reading %sMach-O file %s: EOF",
+				       magic == 0xcafebabe ? "fat " : "", path);
+		return true;
+	}
+	if (magic >> 16 == 0x4d5a) { /* "MZ" */
+		o->kind = OBJECT_PE;
+		if (o->bytes.n < 64) /* IMAGE_DOS_HEADER */
+			return err_set(e, ERR_FORMAT, "error reading PE file %s: EOF", path);
+		return true;
+	}
+	return err_set(e, ERR_FORMAT, "unrecognized binary format: %s", path);
+}
+
+static bool map_file(struct object *o, const char *path, int fd, struct err *e)
+{
+	struct stat st;
+	void *bytes;
+
+	if (fstat(fd, &st) != 0)
+		return err_system(e, "stat", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_FORMAT, "error reading magic number from %s: %s", path,
+			       S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+	if (st.st_size < 4)
+		return err_set(e, ERR_FORMAT, "error reading magic number from %s: %s", path,
+			       st.st_size ? "unexpected EOF" : "EOF");
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return err_system(e, "mmap", path);
+	o->bytes = (struct str){ bytes, (size_t)st.st_size };
+	return true;
+}
+
+bool object_open(struct object *o, const char *path, struct err *e)
+{
+	/* O_NONBLOCK: a FIFO must not make us wait. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool ok;
+
+	*o = (struct object){ 0 };
+	if (fd < 0)
+		return err_system(e, errno == EACCES ? "open" : "stat", path);
+	ok = map_file(o, path, fd, e) && recognise(o, path, e);
+	close(fd);
+	if (!ok)
+		object_close(o);
+	return ok;
+}
+
+void object_close(struct object *o)
+{
+	if (o->bytes.p)
+		munmap((void *)(uintptr_t)o->bytes.p, o->bytes.n);
+	arena_release(&o->arena);
+	*o = (struct object){ 0 };
+}
+
+static const struct segment *text_segment(const struct elf *f)
+{
+	for (size_t i = 0; i < f->nsections; i++) {
+		uint64_t text = f->sections[i].addr;
+
+		if (!str_eq(f->sections[i].name, STR(".text")))
+			continue;
+		for (size_t k = 0; k < f->nsegments; k++) {
+			const struct segment *s = &f->segments[k];
+
+			if (s->type == PT_LOAD && s->flags & PF_X && text >= s->vaddr &&
+			    text - s->vaddr < s->memsz)
+				return s;
+		}
+	}
+	return NULL;
+}
+
+/* Value of a symbol in .symtab. */
+static bool symbol_value(const struct elf *f, struct str name, uint64_t *value)
+{
+	const struct section *table = NULL;
+	struct str symbols, names;
+
+	for (size_t i = 0; i < f->nsections && !table; i++)
+		if (f->sections[i].type == SHT_SYMTAB)
+			table = &f->sections[i];
+	if (!table || table->link >= f->nsections)
+		return false;
+	symbols = part(f->bytes, table->offset, table->size);
+	names = part(f->bytes, f->sections[table->link].offset, f->sections[table->link].size);
+	/* The first symbol is none. */
+	for (size_t i = 1; i < symbols.n / SIZE(f, Sym); i++) {
+		const char *at = symbols.p + i * SIZE(f, Sym);
+		uint64_t start = FIELD(f, at, Sym, st_name);
+
+		if (start < names.n && names.n - start > name.n &&
+		    memcmp(names.p + start, name.p, name.n) == 0 && !names.p[start + name.n]) {
+			*value = FIELD(f, at, Sym, st_value);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Where the kernel's relocation symbol was linked. Reading all symbols costs time, so they are only
+ * looked at where it may matter: a kernel by its name, or mappings that no loader would make. */
+static bool kernel_offset(const struct elf *f, const char *path, const struct object_place *place,
+			  uint64_t *value)
+{
+	struct str symbol = place->kernel_symbol.n ? place->kernel_symbol : STR("_stext");
+
+	return (strstr(path, "vmlinux") || place->start % PAGE || place->limit % PAGE ||
+		place->offset % PAGE) &&
+	       symbol_value(f, symbol, value);
+}
+
+/* `stext` is NULL when the kernel symbol is not known. */
+static bool kernel_base(const struct object_place *m, const struct segment *s,
+			const uint64_t *stext, uint64_t *base)
+{
+	if (s->vaddr == m->start - m->offset) {
+		*base = m->offset;
+	} else if (m->start == 0 && m->limit != 0 && stext) {
+		*base = m->start - *stext;
+	} else if (m->start >= KERNEL_HALF && m->limit > m->start &&
+		   (m->offset == 0 || m->offset == UINT64_C(0xc000000000000000) ||
+		    m->offset == m->start)) {
+		*base = stext && m->start % PAGE == *stext % PAGE ? m->start - *stext
+								  : m->start - s->vaddr;
+	} else if (m->start % PAGE && stext && *stext % PAGE == m->start % PAGE) {
+		*base = m->start - *stext;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool exec_base(const struct object_place *m, const struct segment *s, const uint64_t *stext,
+		      uint64_t *base, struct err *e)
+{
+	if (!s)
+		*base = 0;
+	else if (!stext && m->start > 0 && m->start < KERNEL_HALF)
+		*base = m->start - m->offset + s->offset - s->vaddr;
+	else if (kernel_base(m, s, stext, base))
+		return true;
+	else if (m->start == 0 && m->limit != 0 && !stext)
+		*base = m->start - s->vaddr;
+	else
+		return err_set(e, ERR_FORMAT,
+			       "don't know how to handle EXEC segment: start=0x%jx limit=0x%jx "
+			       "offset=0x%jx",
+			       (uintmax_t)m->start, (uintmax_t)m->limit, (uintmax_t)m->offset);
+	return true;
+}
+
+static bool elf_base(const struct elf *f, const struct object_place *m, const struct segment *s,
+		     const uint64_t *stext, uint64_t *base, struct err *e)
+{
+	*base = 0;
+	if (m->start == 0 && m->offset == 0 && (m->limit == 0 || m->limit == UINT64_MAX))
+		return true;
+	switch (f->type) {
+	case ET_EXEC:
+		return exec_base(m, s, stext, base, e);
+	case ET_REL:
+		*base = m->start;
+		return m->offset == 0 ||
+		       err_set(e, ERR_FORMAT, "don't know how to handle mapping.Offset");
+	case ET_DYN:
+		if (!s)
+			*base = m->start - m->offset;
+		else if (!kernel_base(m, s, stext, base))
+			*base = m->start - m->offset + s->offset - s->vaddr;
+		return true;
+	default:
+		return err_set(e, ERR_FORMAT, "don't know how to handle FileHeader.Type %u",
+			       f->type);
+	}
+}
+
+bool object_check_base(const struct object *o, const char *path, const struct object_place *place,
+		       struct err *e)
+{
+	uint64_t stext, base;
+
+	if (o->kind != OBJECT_ELF)
+		return true;
+	return elf_base(o->elf, place, text_segment(o->elf),
+			kernel_offset(o->elf, path, place, &stext) ? &stext : NULL, &base, e) ||
+	       err_wrap(e, "could not identify base for %s", path);
+}

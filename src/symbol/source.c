@@ -1,0 +1,186 @@
+#include "symbol/symbol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/vec.h"
+
+/* No source file has so many bytes; what comes after is not read. */
+#define FILE_MAX_BYTES (64 << 20)
+/* pprof reads lines through a buffer of this size and stops at one that does not fit. */
+#define LINE_MAX_BYTES (64 << 10)
+
+/* The next element of a ':'-separated list. An empty list has none, but may have empty elements. */
+static bool next_dir(struct str *list, struct str *dir)
+{
+	if (!list->p || (list->n == 0 && !dir->p))
+		return false;
+	*dir = str_cut(list, ':');
+	if (!dir->p)
+		dir->p = "";
+	return true;
+}
+
+static bool trim_after_dir(struct str *path, struct str dir)
+{
+	struct str base = path_base(dir);
+
+	for (size_t i = 0; i + base.n + 2 <= path->n; i++) {
+		struct str rest = str_from(*path, i + 1);
+
+		if (path->p[i] == '/' && str_has_prefix(rest, base) && rest.p[base.n] == '/') {
+			*path = str_from(rest, base.n + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool trim_prefix(struct str *path, struct str prefix)
+{
+	bool has_slash = prefix.n && prefix.p[prefix.n - 1] == '/';
+	size_t n = prefix.n + !has_slash;
+
+	if (path->n < n || !str_has_prefix(*path, prefix) || path->p[n - 1] != '/')
+		return false;
+	*path = str_from(*path, n);
+	return true;
+}
+
+struct str source_trim(struct str path, const char *trim_path, const char *source_path)
+{
+	struct str list = str_of(source_path), dir = { 0 };
+
+	while (!trim_path[0] && next_dir(&list, &dir))
+		if (trim_after_dir(&path, dir))
+			return path;
+	list = str_of(trim_path);
+	dir = (struct str){ 0 };
+	while (next_dir(&list, &dir))
+		if (trim_prefix(&path, dir))
+			return path;
+	if (!trim_prefix(&path, STR("/proc/self/cwd/./")))
+		trim_prefix(&path, STR("/proc/self/cwd/"));
+	return path;
+}
+
+/* O_NONBLOCK: a FIFO must not make us wait. -1 with errno if it cannot be opened. */
+static int open_file(struct buf *name)
+{
+	int fd;
+
+	if (name->n && memchr(name->p, '\0', name->n)) {
+		errno = EINVAL;
+		return -1;
+	}
+	buf_char(name, '\0');
+	name->n--;
+	do
+		fd = open(name->p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* Looks in `dir` and in all directories above it. */
+static int open_above(struct buf *name, struct str dir, struct str path)
+{
+	struct buf above = { 0 };
+	int fd = -1;
+
+	buf_str(&above, dir);
+	for (;;) {
+		size_t n = above.n;
+		bool is_top;
+
+		name->n = 0;
+		path_join(name, buf_view(&above), path);
+		fd = open_file(name);
+		path_dir(&above, (struct str){ above.p, n });
+		is_top = above.n - n == n && memcmp(above.p, above.p + n, n) == 0;
+		if (fd >= 0 || is_top)
+			break;
+		memmove(above.p, above.p + n, above.n - n);
+		above.n -= n;
+	}
+	buf_release(&above);
+	return fd;
+}
+
+static int find_file(struct str path, const struct source_params *params, struct err *e)
+{
+	struct str list = str_of(params->source_path), dir = { 0 };
+	struct buf name = { 0 };
+	int fd = -1;
+
+	path = source_trim(path, params->trim_path, params->source_path);
+	if (path.n && path.p[0] == '/') {
+		buf_str(&name, path);
+		fd = open_file(&name);
+		if (fd < 0)
+			err_system(e, "open", name.p);
+	} else {
+		while (fd < 0 && next_dir(&list, &dir))
+			fd = open_above(&name, dir, path);
+		if (fd < 0)
+			err_set(e, ERR_NOTFOUND, "could not find file %.*s on path %s",
+				STR_ARG(path), params->source_path);
+	}
+	buf_release(&name);
+	return fd;
+}
+
+/* All of a regular file, as far as it can be read. */
+static struct str read_all(struct arena *a, int fd)
+{
+	struct stat st;
+	size_t n = 0, size;
+	char *bytes;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return (struct str){ 0 };
+	size = st.st_size < FILE_MAX_BYTES ? (size_t)st.st_size : FILE_MAX_BYTES;
+	bytes = arena_alloc(a, size);
+	while (n < size) {
+		ssize_t got = read(fd, bytes + n, size - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	return (struct str){ bytes, n };
+}
+
+static void split_lines(struct arena *a, struct source_file *f, struct str text)
+{
+	vec(struct str) lines = { 0 };
+
+	while (text.n) {
+		struct str line = str_cut(&text, '\n');
+
+		if (line.n >= LINE_MAX_BYTES)
+			break;
+		if (line.n && line.p[line.n - 1] == '\r')
+			line.n--;
+		vec_push(&lines, line);
+	}
+	f->nlines = lines.n;
+	f->lines = vec_adopt(a, &lines);
+}
+
+bool source_read(struct arena *a, struct source_file *f, struct str path,
+		 const struct source_params *params, struct err *e)
+{
+	int fd = find_file(path, params, e);
+
+	*f = (struct source_file){ 0 };
+	if (fd < 0)
+		return false;
+	split_lines(a, f, read_all(a, fd));
+	close(fd);
+	return true;
+}

@@ -1,0 +1,101 @@
+/* symbol.h - from addresses and mangled names to what a person reads: names, binaries, source
+ * lines.
+ *
+ * Everything that is looked at here (names, object files, source files) is hostile: lengths are
+ * checked, sizes and depths are limited, and nothing waits for a FIFO. Threads: there is no shared
+ * state; calls on different profiles and objects may run at the same time.
+ */
+#ifndef SYMBOL_SYMBOL_H
+#define SYMBOL_SYMBOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+struct profile;
+
+/* ---- names (demangle.c) */
+
+enum demangle_mode {
+	DEMANGLE_DEFAULT,   /* neither parameters nor template arguments */
+	DEMANGLE_NONE,	    /* names stay as they are */
+	DEMANGLE_TEMPLATES, /* no parameters */
+	DEMANGLE_FULL,	    /* everything but clone suffixes such as .isra.0 */
+};
+
+/* Gives the profile a functions table with readable names. Without `force` functions whose name
+ * differs from their system name stay as they are; with it they start again from the system name.
+ */
+void profile_demangle(struct arena *a, struct profile *p, enum demangle_mode mode, bool force);
+/* Appends the readable form of a mangled C++ or Rust name. False, and nothing appended, if it is
+ * none; a name that is too long or too deep to be taken apart safely counts as none. `out` collects
+ * in memory: it may not flow into a file. */
+bool demangle_name(struct buf *out, struct str mangled, enum demangle_mode mode);
+
+/* ---- object files (object.c) */
+
+enum object_kind { OBJECT_ELF, OBJECT_MACHO, OBJECT_PE };
+
+/* An object file, mapped into memory until object_close. */
+struct object {
+	enum object_kind kind;
+	struct str bytes;
+	struct str build_id; /* in hex; empty if there is none */
+	struct elf *elf;     /* NULL unless kind is OBJECT_ELF */
+	struct arena arena;  /* owns build_id and elf */
+};
+
+/* Where a mapping of the profile has put the file. */
+struct object_place {
+	uint64_t start, limit, offset;
+	struct str kernel_symbol; /* the symbol that `start` is relative to; often "" */
+};
+
+bool object_open(struct object *o, const char *path, struct err *e);
+void object_close(struct object *o);
+/* Can addresses of such a mapping be turned into the object's own? `path` is for the error text. */
+bool object_check_base(const struct object *o, const char *path, const struct object_place *place,
+		       struct err *e);
+
+/* ---- finding the binaries of a profile (locate.c) */
+
+struct locate_params {
+	const char *binary_path; /* $PPROF_BINARY_PATH, or "" */
+	const char *home;	 /* $HOME, or "" */
+	const char *exec_name;	 /* replaces the first mapping's file; "" if not given */
+	const char *build_id;	 /* the first mapping's, if it has none; "" if not given */
+};
+
+/* Gives the profile a mappings table whose files are those found on this machine. A profile without
+ * mappings gets one that holds all its locations. `warnings` gets a line per file of another build.
+ */
+void profile_locate_binaries(struct arena *a, struct profile *p, const struct locate_params *params,
+			     struct buf *warnings);
+
+/* ---- source files (source.c) */
+
+/* The name without the build machine's part: a view of `path`. Both lists are ':'-separated; ""
+ * if not given. */
+struct str source_trim(struct str path, const char *trim_path, const char *source_path);
+
+struct source_params {
+	const char *trim_path;
+	const char *source_path; /* where to look; not empty (the current directory by default) */
+};
+
+/* The lines of a source file without their line ends; lines[0] is line 1. Of a file that is not a
+ * regular one there are none, and a line of 64 KB or more ends the file. */
+struct source_file {
+	struct str *lines;
+	size_t nlines;
+};
+/* Reads into `a`. Fails with ERR_NOTFOUND if there is no such file. */
+bool source_read(struct arena *a, struct source_file *f, struct str path,
+		 const struct source_params *params, struct err *e);
+
+#endif

@@ -1,0 +1,234 @@
+#include "fetch/fetch.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/parallel.h"
+#include "base/vec.h"
+#include "fetch/file.h"
+
+struct fetch_progress {
+	atomic_size_t nsources, ndone, nsamples;
+};
+
+/* Profiles of one worker that follow each other and have the same types, merged. */
+struct piece {
+	struct arena arena;
+	struct profile profile; /* the only one so far, or */
+	struct merger *merger;	/* the sum of several */
+};
+
+/* A worker reads a range of the sources, in order. */
+struct worker {
+	const struct fetch_params *params;
+	size_t first, last;
+	int parse_threads;
+	struct strings *strings, own_strings;
+	vec(struct piece) pieces;
+	size_t ngot;
+	struct buf warnings;
+	struct err failure; /* of merging */
+};
+
+struct fetch_progress *fetch_progress_new(void)
+{
+	struct fetch_progress *p = xmalloc(sizeof(*p));
+
+	atomic_init(&p->nsources, 0);
+	atomic_init(&p->ndone, 0);
+	atomic_init(&p->nsamples, 0);
+	return p;
+}
+
+void fetch_progress_free(struct fetch_progress *p)
+{
+	free(p);
+}
+
+void fetch_progress_text(struct buf *out, const struct fetch_progress *p)
+{
+	buf_printf(out, "%zu of %zu sources, %zu samples", atomic_load(&p->ndone),
+		   atomic_load(&p->nsources), atomic_load(&p->nsamples));
+}
+
+static bool read_source(struct worker *w, const char *path, struct arena *a, struct profile *p,
+			struct err *e)
+{
+	size_t max_bytes = w->params->max_bytes;
+	struct arena packed = { 0 }, plain = { 0 };
+	struct str bytes;
+	bool ok = file_read(&packed, path, max_bytes, &bytes, e);
+	bool is_packed;
+
+	if (ok) {
+		struct str file = bytes;
+
+		ok = profile_unpack(&plain, file, max_bytes, &bytes, e);
+		is_packed = bytes.p != file.p;
+		if (is_packed)
+			arena_release(&packed); /* the peak of memory comes now */
+		ok = ok && profile_parse(p, a, w->strings, bytes, w->parse_threads, e);
+	}
+	arena_release(&packed);
+	arena_release(&plain);
+	return ok;
+}
+
+static bool has_same_types(const struct profile *a, const struct profile *b)
+{
+	if (a->ntypes != b->ntypes || a->period_type.type != b->period_type.type ||
+	    a->period_type.unit != b->period_type.unit)
+		return false;
+	for (uint32_t i = 0; i < a->ntypes; i++)
+		if (a->types[i].type != b->types[i].type || a->types[i].unit != b->types[i].unit)
+			return false;
+	return true;
+}
+
+static bool merge_into(struct piece *to, const struct profile *p, struct err *e)
+{
+	if (!to->merger) {
+		to->merger = merger_new(p->strings);
+		if (!merger_add(to->merger, &to->profile, e))
+			return false;
+	}
+	return merger_add(to->merger, p, e);
+}
+
+/* Takes over `a`. The last piece grows as long as types stay the same. */
+static bool add_profile(struct worker *w, const struct profile *p, struct arena *a, struct err *e)
+{
+	struct piece *last = w->pieces.n ? &w->pieces.at[w->pieces.n - 1] : NULL;
+	bool ok = true;
+
+	if (last && has_same_types(&last->profile, p)) {
+		ok = merge_into(last, p, e);
+		arena_release(a);
+	} else {
+		vec_push(&w->pieces, (struct piece){ .arena = *a, .profile = *p });
+	}
+	return ok;
+}
+
+static void run_worker(void *ctx, size_t index)
+{
+	struct worker *w = (struct worker *)ctx + index;
+	const struct fetch_params *params = w->params;
+
+	for (size_t i = w->first; i < w->last && w->failure.kind == ERR_NONE; i++) {
+		struct arena a = { 0 };
+		struct profile p;
+		struct err e = { 0 };
+		uint32_t nsamples;
+
+		if (!read_source(w, params->sources[i], &a, &p, &e)) {
+			buf_printf(&w->warnings, "%s: %s\n", params->sources[i], e.text);
+			arena_release(&a);
+			continue;
+		}
+		if (params->prepare)
+			params->prepare(params->prepare_ctx, &a, &p, &w->warnings);
+		nsamples = p.nsamples;
+		if (add_profile(w, &p, &a, &e))
+			w->ngot++;
+		else
+			w->failure = e;
+		if (params->progress) {
+			atomic_fetch_add(&params->progress->ndone, 1);
+			atomic_fetch_add(&params->progress->nsamples, nsamples);
+		}
+	}
+}
+
+static void start_workers(struct arena *a, struct worker **workers, size_t *n,
+			  struct strings *strings, const struct fetch_params *params)
+{
+	*n = (size_t)params->threads < params->nsources ? (size_t)params->threads
+							: params->nsources;
+	if (*n < 1)
+		*n = 1;
+	*workers = arena_many(a, *n, struct worker);
+	for (size_t i = 0; i < *n; i++) {
+		struct worker *w = &(*workers)[i];
+
+		w->params = params;
+		w->first = params->nsources * i / *n;
+		w->last = params->nsources * (i + 1) / *n;
+		w->parse_threads = params->threads / (int)*n;
+		w->strings = strings;
+		if (i) { /* the first works on the common table */
+			strings_init(&w->own_strings);
+			w->strings = &w->own_strings;
+		}
+	}
+	parallel_for((int)*n, *n, run_worker, *workers);
+}
+
+/* Finishes all pieces and brings them to the common strings, in source order. */
+static size_t gather(struct arena *a, struct worker *workers, size_t n, struct strings *strings,
+		     struct profile **profiles)
+{
+	size_t npieces = 0, k = 0;
+
+	for (size_t i = 0; i < n; i++)
+		npieces += workers[i].pieces.n;
+	*profiles = arena_many(a, npieces, struct profile);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < workers[i].pieces.n; j++) {
+			struct piece *piece = &workers[i].pieces.at[j];
+
+			if (piece->merger) {
+				merger_finish(piece->merger, &piece->arena, &piece->profile);
+				piece->merger = NULL;
+			}
+			if (workers[i].strings != strings)
+				profile_rebase(&piece->profile, strings);
+			(*profiles)[k++] = piece->profile;
+		}
+		strings_release(&workers[i].own_strings);
+	}
+	return npieces;
+}
+
+/* A single piece is the result; of several nothing is needed once they are merged. */
+static void release_workers(struct arena *a, struct worker *workers, size_t n, bool keep_pieces)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < workers[i].pieces.n; j++) {
+			if (keep_pieces)
+				arena_join(a, &workers[i].pieces.at[j].arena);
+			else
+				arena_release(&workers[i].pieces.at[j].arena);
+			merger_free(workers[i].pieces.at[j].merger);
+		}
+		vec_release(&workers[i].pieces);
+		buf_release(&workers[i].warnings);
+	}
+}
+
+bool fetch_merged(struct arena *a, struct strings *strings, const struct fetch_params *params,
+		  struct profile *out, size_t *ngot, struct buf *warnings, struct err *e)
+{
+	struct worker *workers;
+	struct profile *profiles;
+	size_t n, npieces;
+	bool ok = true;
+
+	*ngot = 0;
+	if (params->progress)
+		atomic_fetch_add(&params->progress->nsources, params->nsources);
+	start_workers(a, &workers, &n, strings, params);
+	for (size_t i = 0; i < n; i++) {
+		buf_str(warnings, buf_view(&workers[i].warnings));
+		*ngot += workers[i].ngot;
+		if (ok && workers[i].failure.kind != ERR_NONE) {
+			*e = workers[i].failure;
+			ok = false;
+		}
+	}
+	npieces = gather(a, workers, n, strings, &profiles);
+	if (ok && npieces)
+		ok = profile_combine(a, profiles, npieces, out, e);
+	release_workers(a, workers, n, npieces == 1);
+	return ok;
+}

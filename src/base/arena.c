@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,37 +36,72 @@ static struct arena_chunk *chunk_map(size_t bytes)
 	return c;
 }
 
-void *arena_alloc(struct arena *a, size_t bytes)
+static char *chunk_start(struct arena_chunk *c)
 {
-	struct arena_chunk *c;
+	return (char *)c + ((sizeof(*c) + 15) & ~(size_t)15);
+}
+
+static struct arena_chunk *add_chunk(struct arena *a, size_t bytes)
+{
+	struct arena_chunk *c = chunk_map(bytes);
+
+	c->next = a->chunks;
+	a->chunks = c;
+	return c;
+}
+
+static void use_chunk(struct arena *a, struct arena_chunk *c)
+{
+	a->next = a->used = chunk_start(c);
+	a->end = (char *)c + c->bytes;
+}
+
+/* *dirty: how many of the bytes hold what a task before a rewind left there. */
+static void *take(struct arena *a, size_t bytes, size_t *dirty)
+{
 	char *p;
 
+	*dirty = 0;
 	if (bytes > SIZE_MAX / 2)
 		no_memory(bytes);
 	bytes = bytes ? (bytes + 15) & ~(size_t)15 : 16;
-	if (bytes <= (size_t)(a->end - a->next)) {
-		p = a->next;
-		a->next += bytes;
-		return p;
+	if (bytes > (size_t)(a->end - a->next)) {
+		if (bytes >= FIRST_CHUNK) /* its own mapping; the current chunk goes on */
+			return chunk_start(add_chunk(a, bytes + sizeof(struct arena_chunk) + 8));
+		a->chunk_bytes = a->chunk_bytes ? a->chunk_bytes * 2 : FIRST_CHUNK;
+		if (a->chunk_bytes > LAST_CHUNK)
+			a->chunk_bytes = LAST_CHUNK;
+		if (a->chunk_bytes < bytes + 64)
+			a->chunk_bytes = 2 * FIRST_CHUNK;
+		use_chunk(a, add_chunk(a, a->chunk_bytes));
 	}
-	if (bytes >= FIRST_CHUNK) { /* its own mapping; the current chunk goes on */
-		c = chunk_map(bytes + sizeof(*c) + 8);
-		c->next = a->chunks;
-		a->chunks = c;
-		return (char *)c + ((sizeof(*c) + 15) & ~(size_t)15);
-	}
-	a->chunk_bytes = a->chunk_bytes ? a->chunk_bytes * 2 : FIRST_CHUNK;
-	if (a->chunk_bytes > LAST_CHUNK)
-		a->chunk_bytes = LAST_CHUNK;
-	if (a->chunk_bytes < bytes + 64)
-		a->chunk_bytes = 2 * FIRST_CHUNK;
-	c = chunk_map(a->chunk_bytes);
-	c->next = a->chunks;
-	a->chunks = c;
-	p = (char *)c + ((sizeof(*c) + 15) & ~(size_t)15);
-	a->next = p + bytes;
-	a->end = (char *)c + a->chunk_bytes;
+	p = a->next;
+	a->next += bytes;
+	if (p < a->used)
+		*dirty = (size_t)(a->used - p) < bytes ? (size_t)(a->used - p) : bytes;
 	return p;
+}
+
+void *arena_raw(struct arena *a, size_t bytes)
+{
+	size_t dirty;
+
+	return take(a, bytes, &dirty);
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+	size_t dirty;
+	void *p = take(a, bytes, &dirty);
+
+	return dirty ? memset(p, 0, dirty) : p;
+}
+
+void *arena_array_raw(struct arena *a, size_t n, size_t size)
+{
+	if (size && n > SIZE_MAX / 2 / size)
+		no_memory(SIZE_MAX);
+	return arena_raw(a, n * size);
 }
 
 void *arena_array(struct arena *a, size_t n, size_t size)
@@ -77,7 +113,7 @@ void *arena_array(struct arena *a, size_t n, size_t size)
 
 void *arena_copy(struct arena *a, const void *p, size_t bytes)
 {
-	void *to = arena_alloc(a, bytes);
+	void *to = arena_raw(a, bytes);
 
 	if (bytes)
 		memcpy(to, p, bytes);
@@ -108,7 +144,8 @@ void arena_join(struct arena *a, struct arena *from)
 	*from = (struct arena){ 0 };
 }
 
-void arena_release(struct arena *a)
+/* Frees all chunks but `keep`. */
+static void free_chunks(struct arena *a, struct arena_chunk *keep)
 {
 	struct arena_chunk *c, *next, *mapped = NULL;
 
@@ -124,9 +161,39 @@ void arena_release(struct arena *a)
 	}
 	for (c = mapped; c; c = next) {
 		next = c->next;
-		munmap(c, c->bytes);
+		if (c != keep)
+			munmap(c, c->bytes);
 	}
+}
+
+void arena_release(struct arena *a)
+{
+	free_chunks(a, NULL);
 	*a = (struct arena){ 0 };
+}
+
+void arena_reserve(struct arena *a, size_t bytes)
+{
+	a->kept = add_chunk(a, bytes + sizeof(struct arena_chunk) + 8);
+	use_chunk(a, a->kept);
+}
+
+void arena_rewind(struct arena *a)
+{
+	struct arena_chunk *kept = a->kept;
+	/* When the kept chunk is not the current one any more, all of it may have been used. */
+	bool is_current = kept && a->end == (char *)kept + kept->bytes;
+	char *used = !kept ? NULL : is_current ? a->next : (char *)kept + kept->bytes;
+
+	if (is_current && a->used > used)
+		used = a->used;
+	free_chunks(a, kept);
+	*a = (struct arena){ .kept = kept, .chunks = kept };
+	if (kept) {
+		kept->next = NULL;
+		use_chunk(a, kept);
+		a->used = used;
+	}
 }
 
 void *xmalloc(size_t bytes)
@@ -135,6 +202,15 @@ void *xmalloc(size_t bytes)
 
 	if (!p)
 		no_memory(bytes);
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+
+	if (!p)
+		no_memory(n * size);
 	return p;
 }
 

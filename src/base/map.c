@@ -29,9 +29,7 @@ static void resize(struct map *m, size_t slots)
 	struct map_slot *old = m->slots;
 	size_t nold = old ? (size_t)m->mask + 1 : 0;
 
-	m->slots = calloc(slots, sizeof(*m->slots));
-	if (!m->slots)
-		m->slots = memset(xmalloc(slots * sizeof(*m->slots)), 0, slots * sizeof(*old));
+	m->slots = xcalloc(slots, sizeof(*m->slots));
 	m->mask = (uint32_t)(slots - 1);
 	for (size_t i = 0; i < nold; i++)
 		if (old[i].index_plus_1)

@@ -83,6 +83,24 @@ static inline uint32_t map_get(const struct map *m, uint64_t hash, map_same *sam
 	}
 }
 
+/* For looking up many keys whose tables do not fit the cache: bring the slot near, then ask which
+ * entry it will probably be (or MAP_NONE) and bring that near too, then call map_get. */
+static inline void map_prefetch(const struct map *m, uint64_t hash)
+{
+	if (m->slots)
+		__builtin_prefetch(&m->slots[(uint32_t)(hash >> 32) & m->mask]);
+}
+
+static inline uint32_t map_guess(const struct map *m, uint64_t hash)
+{
+	struct map_slot s;
+
+	if (!m->slots)
+		return MAP_NONE;
+	s = m->slots[(uint32_t)(hash >> 32) & m->mask];
+	return s.hash == (uint32_t)(hash >> 32) ? s.index_plus_1 - 1 : MAP_NONE;
+}
+
 /* Puts in an entry whose key is known to be new. Returns `fresh`. */
 uint32_t map_add(struct map *m, uint64_t hash, size_t fresh);
 

@@ -11,6 +11,12 @@ struct fetch_progress {
 	atomic_size_t nsources, ndone, nsamples;
 };
 
+/* Memory that a worker keeps from source to source. */
+enum {
+	RESERVE_BYTES = 64 << 20,
+	DISCARD_BYTES = 4 << 20, /* below that giving memory back costs more than it helps */
+};
+
 /* Profiles of one worker that follow each other and have the same types, merged. */
 struct piece {
 	struct arena arena;
@@ -24,6 +30,7 @@ struct worker {
 	size_t first, last;
 	int parse_threads;
 	struct strings *strings, own_strings;
+	struct arena packed, plain, tables; /* of the source at hand */
 	vec(struct piece) pieces;
 	size_t ngot;
 	struct buf warnings;
@@ -51,26 +58,21 @@ void fetch_progress_text(struct buf *out, const struct fetch_progress *p)
 		   atomic_load(&p->nsources), atomic_load(&p->nsamples));
 }
 
-static bool read_source(struct worker *w, const char *path, struct arena *a, struct profile *p,
-			struct err *e)
+/* Into w->tables. */
+static bool read_source(struct worker *w, const char *path, struct profile *p, struct err *e)
 {
 	size_t max_bytes = w->params->max_bytes;
-	struct arena packed = { 0 }, plain = { 0 };
-	struct str bytes;
-	bool ok = file_read(&packed, path, max_bytes, &bytes, e);
-	bool is_packed;
+	struct parse_params params = { .threads = w->parse_threads };
+	struct str file, bytes;
+	bool ok = file_read(&w->packed, path, max_bytes, &file, e) &&
+		  profile_unpack(&w->plain, file, max_bytes, &bytes, e);
 
-	if (ok) {
-		struct str file = bytes;
-
-		ok = profile_unpack(&plain, file, max_bytes, &bytes, e);
-		is_packed = bytes.p != file.p;
-		if (is_packed)
-			arena_release(&packed); /* the peak of memory comes now */
-		ok = ok && profile_parse(p, a, w->strings, bytes, w->parse_threads, e);
-	}
-	arena_release(&packed);
-	arena_release(&plain);
+	if (ok && bytes.p != file.p)
+		arena_rewind(&w->packed); /* the peak of memory comes now */
+	params.may_discard = ok && bytes.n > DISCARD_BYTES;
+	ok = ok && profile_parse(p, &w->tables, w->strings, bytes, &params, e);
+	arena_rewind(&w->packed);
+	arena_rewind(&w->plain);
 	return ok;
 }
 
@@ -95,19 +97,27 @@ static bool merge_into(struct piece *to, const struct profile *p, struct err *e)
 	return merger_add(to->merger, p, e);
 }
 
-/* Takes over `a`. The last piece grows as long as types stay the same. */
-static bool add_profile(struct worker *w, const struct profile *p, struct arena *a, struct err *e)
+static void reserve(const struct worker *w, struct arena *a)
+{
+	if (w->last - w->first > 1)
+		arena_reserve(a, RESERVE_BYTES);
+}
+
+/* Merges a profile that lies in w->tables. The last piece grows as long as types stay the same. */
+static bool add_profile(struct worker *w, const struct profile *p, struct err *e)
 {
 	struct piece *last = w->pieces.n ? &w->pieces.at[w->pieces.n - 1] : NULL;
-	bool ok = true;
+	bool ok;
 
 	if (last && has_same_types(&last->profile, p)) {
 		ok = merge_into(last, p, e);
-		arena_release(a);
-	} else {
-		vec_push(&w->pieces, (struct piece){ .arena = *a, .profile = *p });
+		arena_rewind(&w->tables);
+		return ok;
 	}
-	return ok;
+	vec_push(&w->pieces, (struct piece){ .arena = w->tables, .profile = *p });
+	w->tables = (struct arena){ 0 };
+	reserve(w, &w->tables);
+	return true;
 }
 
 static void run_worker(void *ctx, size_t index)
@@ -115,21 +125,23 @@ static void run_worker(void *ctx, size_t index)
 	struct worker *w = (struct worker *)ctx + index;
 	const struct fetch_params *params = w->params;
 
+	reserve(w, &w->packed);
+	reserve(w, &w->plain);
+	reserve(w, &w->tables);
 	for (size_t i = w->first; i < w->last && w->failure.kind == ERR_NONE; i++) {
-		struct arena a = { 0 };
 		struct profile p;
 		struct err e = { 0 };
 		uint32_t nsamples;
 
-		if (!read_source(w, params->sources[i], &a, &p, &e)) {
+		if (!read_source(w, params->sources[i], &p, &e)) {
 			buf_printf(&w->warnings, "%s: %s\n", params->sources[i], e.text);
-			arena_release(&a);
+			arena_rewind(&w->tables);
 			continue;
 		}
 		if (params->prepare)
-			params->prepare(params->prepare_ctx, &a, &p, &w->warnings);
+			params->prepare(params->prepare_ctx, &w->tables, &p, &w->warnings);
 		nsamples = p.nsamples;
-		if (add_profile(w, &p, &a, &e))
+		if (add_profile(w, &p, &e))
 			w->ngot++;
 		else
 			w->failure = e;
@@ -138,6 +150,9 @@ static void run_worker(void *ctx, size_t index)
 			atomic_fetch_add(&params->progress->nsamples, nsamples);
 		}
 	}
+	arena_release(&w->packed);
+	arena_release(&w->plain);
+	arena_release(&w->tables);
 }
 
 static void start_workers(struct arena *a, struct worker **workers, size_t *n,

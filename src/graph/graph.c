@@ -72,12 +72,25 @@ static uint32_t *take_nodes(struct trimmer *t, const uint32_t *list, uint32_t n)
 	return kept;
 }
 
+/* For telling which nodes are inlined, only edges matter that may be inlined and reach the cut:
+ * they weigh no more than all inlined frames of the node they lead to. */
+static bool *choose_inlined(struct trimmer *t, const uint32_t *kept)
+{
+	bool *wanted = arena_many(t->a, t->g->nnodes, bool);
+
+	for (uint32_t i = 0; i < t->frames.nnodes; i++)
+		if (kept[i] != NONE)
+			wanted[kept[i]] = t->weights[i].inlined &&
+					  t->weights[i].inlined >= (uint64_t)t->edge_cut;
+	return wanted;
+}
+
 static void count_edges(struct trimmer *t, const uint32_t *kept)
 {
-	if (t->params->without_edges)
-		t->g->nedges = 0;
-	else
-		edges_count(t->a, t->g, t->p, &t->frames, kept, t->params);
+	bool *wanted = t->params->only_inline ? choose_inlined(t, kept) : NULL;
+
+	if (!t->params->without_edges)
+		edges_count(t->a, t->g, t->p, &t->frames, kept, wanted, t->params);
 	graph_link(t->a, t->g);
 }
 
@@ -190,8 +203,8 @@ static uint32_t select_top(const struct trimmer *t)
 	return n;
 }
 
-/* Leaves the first n nodes of the order. */
-static void keep_top(struct trimmer *t, const uint32_t *kept, uint32_t n)
+/* Leaves the first n nodes of the order. Returns frame node -> node. */
+static const uint32_t *keep_top(struct trimmer *t, const uint32_t *kept, uint32_t n)
 {
 	struct graph *g = t->g;
 	uint32_t *list = arena_many(t->a, n, uint32_t), nlist = 0;
@@ -202,18 +215,18 @@ static void keep_top(struct trimmer *t, const uint32_t *kept, uint32_t n)
 		for (uint32_t i = n; i < g->norder; i++)
 			is_kept[g->order[i]] = false;
 		tree_remove(g, is_kept);
-		graph_link(t->a, g);
-		return;
+		return kept;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		is_kept[g->order[i]] = true;
 	for (uint32_t i = 0; i < t->frames.nnodes; i++)
 		if (kept[i] != NONE && is_kept[kept[i]])
 			list[nlist++] = i;
-	count_edges(t, take_nodes(t, list, nlist));
+	kept = take_nodes(t, list, nlist);
 	g->norder = nlist;
 	for (uint32_t i = 0; i < nlist; i++)
 		g->order[i] = i;
+	return kept;
 }
 
 /* ---- redundant edges */
@@ -275,11 +288,11 @@ static void remove_redundant_edges(struct trimmer *t)
 	}
 }
 
-static void trim(struct trimmer *t, const uint32_t *kept)
+/* A drawing's nodes are chosen by how their edges spread, so those are counted before and after. */
+static void trim_visual(struct trimmer *t, const uint32_t *kept)
 {
 	struct graph *g = t->g;
 
-	g->original_count = g->norder;
 	graph_sort(g, t->p, t->params);
 	if (t->params->max_nodes > 0) {
 		uint32_t n;
@@ -288,14 +301,35 @@ static void trim(struct trimmer *t, const uint32_t *kept)
 		trim_edges(t);
 		n = select_top(t);
 		if (n < g->norder) {
-			keep_top(t, kept, n);
+			kept = keep_top(t, kept, n);
+			if (g->is_tree)
+				graph_link(t->a, g);
+			else
+				count_edges(t, kept);
 			graph_sort(g, t->p, t->params);
 		}
 	}
 	trim_tags(t);
 	g->dropped_edges = trim_edges(t);
-	if (t->params->visual)
-		remove_redundant_edges(t);
+	graph_sort_links(g);
+	remove_redundant_edges(t);
+}
+
+/* Elsewhere weight decides, and edges are needed of the final nodes only. */
+static void trim(struct trimmer *t, const uint32_t *kept)
+{
+	struct graph *g = t->g;
+
+	graph_sort(g, t->p, t->params);
+	if (t->params->max_nodes > 0 && select_top(t) < g->norder) {
+		kept = keep_top(t, kept, select_top(t));
+		graph_sort(g, t->p, t->params);
+	}
+	if (!g->is_tree)
+		count_edges(t, kept);
+	trim_edges(t);
+	graph_link(t->a, g);
+	graph_sort_links(g);
 }
 
 void graph_build(struct arena *a, struct graph *g, const struct profile *p,
@@ -314,7 +348,12 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 	} else {
 		t.weights = weights_count(a, p, &t.frames, params);
 		kept = cut_nodes(&t);
-		count_edges(&t, kept);
 	}
-	trim(&t, kept);
+	g->original_count = g->norder;
+	if (params->visual && !g->is_tree)
+		count_edges(&t, kept);
+	if (params->visual)
+		trim_visual(&t, kept);
+	else
+		trim(&t, kept);
 }

@@ -71,6 +71,7 @@ struct graph_params {
 	bool drop_negative;
 	bool with_objects;  /* tell frames of different binaries and start lines apart */
 	bool without_edges; /* nodes are all that is needed */
+	bool only_inline;   /* of edges, only those that tell which nodes are inlined */
 	bool visual;	    /* for dot: tags, entropy order, no redundant edges */
 	enum graph_sort sort;
 	int64_t max_nodes; /* 0 or less: all */

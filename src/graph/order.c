@@ -59,6 +59,10 @@ void graph_link(struct arena *a, struct graph *g)
 		from->out[from->nout++] = i;
 		to->in[to->nin++] = i;
 	}
+}
+
+void graph_sort_links(struct graph *g)
+{
 	for (uint32_t i = 0; i < g->nnodes; i++) {
 		struct node *n = &g->nodes[i];
 

@@ -5,81 +5,86 @@
 
 enum { PARALLEL_SAMPLES = 20000 };
 
-/* What the walk touches for each frame, side by side. */
+/* What the walk touches for each frame: small, so that many fit the cache. */
 struct tally {
-	int64_t cum, flat;
+	int64_t cum;
 	uint32_t sample; /* last sample that was counted in cum, + 1 */
+};
+
+/* One thread's share of the samples. */
+struct piece {
+	uint32_t first, last;
+	struct tally *tallies;	     /* by node */
+	struct node_weight *weights; /* the rest, by node */
 };
 
 struct pass {
 	const struct profile *p;
 	const struct frames *f;
 	const struct graph_params *params;
-	int npieces;
-	struct tally **tallies; /* by piece */
-	struct node_weight **divs;
+	struct piece *pieces;
 };
 
-static void count_node(const struct pass *x, size_t piece, uint32_t node, uint32_t stamp, int64_t w,
-		       int64_t div)
+static void count_node(const struct pass *x, const struct piece *to, uint32_t node, uint32_t stamp,
+		       int64_t w, int64_t div)
 {
-	struct tally *t = &x->tallies[piece][node];
+	struct tally *t = &to->tallies[node];
 
 	if (t->sample == stamp)
 		return;
 	t->sample = stamp;
 	t->cum = int_add(t->cum, w);
 	if (x->params->mean)
-		x->divs[piece][node].cum_div = int_add(x->divs[piece][node].cum_div, div);
+		to->weights[node].cum_div = int_add(to->weights[node].cum_div, div);
 }
 
-static void count_sample(const struct pass *x, size_t piece, const struct sample *s, uint32_t stamp,
-			 int64_t w, int64_t div)
+static void count_sample(const struct pass *x, const struct piece *to, uint32_t index, int64_t w,
+			 int64_t div)
 {
+	const struct sample *s = &x->p->samples[index];
 	const uint32_t *stack = x->p->stacks + s->stack, *nodes = NULL;
-	struct tally *tallies = x->tallies[piece];
+	struct node_weight *leaf;
 	uint32_t n = 0;
 
 	for (uint32_t i = s->nstack; i-- > 0;) {
 		nodes = frames_of(x->f, stack[i], &n);
-		for (uint32_t k = 0; k < n; k++)
-			count_node(x, piece, nodes[k], stamp, w, div);
+		count_node(x, to, nodes[0], index + 1, w, div);
+		for (uint32_t k = 1; k < n; k++) {
+			count_node(x, to, nodes[k], index + 1, w, div);
+			to->weights[nodes[k]].inlined += (uint64_t)int_abs(w);
+		}
 	}
 	if (!nodes)
 		return;
-	tallies[nodes[n - 1]].flat = int_add(tallies[nodes[n - 1]].flat, w);
-	if (x->params->mean) {
-		int64_t *d = &x->divs[piece][nodes[n - 1]].flat_div;
-
-		*d = int_add(*d, div);
-	}
+	leaf = &to->weights[nodes[n - 1]];
+	leaf->flat = int_add(leaf->flat, w);
+	leaf->flat_div = int_add(leaf->flat_div, div);
 }
 
-static void count_piece(void *ctx, size_t piece)
+static void count_piece(void *ctx, size_t index)
 {
 	const struct pass *x = ctx;
-	const struct profile *p = x->p;
-	uint32_t first = (uint32_t)((uint64_t)p->nsamples * piece / (uint64_t)x->npieces);
-	uint32_t last = (uint32_t)((uint64_t)p->nsamples * (piece + 1) / (uint64_t)x->npieces);
+	const struct piece *to = &x->pieces[index];
 
-	for (uint32_t i = first; i < last; i++) {
-		const int64_t *values = sample_values(p, &p->samples[i]);
+	for (uint32_t i = to->first; i < to->last; i++) {
+		const int64_t *values = sample_values(x->p, &x->p->samples[i]);
 		int64_t w = values[x->params->value], div = x->params->mean ? values[0] : 0;
 
 		if (w || div)
-			count_sample(x, piece, &p->samples[i], i + 1, w, div);
+			count_sample(x, to, i, w, div);
 	}
 }
 
-static void add_piece(struct node_weight *sum, const struct pass *x, int piece)
+static void add_piece(struct node_weight *sum, const struct piece *from, uint32_t nnodes)
 {
-	for (uint32_t n = 0; n < x->f->nnodes; n++) {
-		sum[n].cum = int_add(sum[n].cum, x->tallies[piece][n].cum);
-		sum[n].flat = int_add(sum[n].flat, x->tallies[piece][n].flat);
-		if (!x->params->mean)
-			continue;
-		sum[n].cum_div = int_add(sum[n].cum_div, x->divs[piece][n].cum_div);
-		sum[n].flat_div = int_add(sum[n].flat_div, x->divs[piece][n].flat_div);
+	for (uint32_t n = 0; n < nnodes; n++) {
+		const struct node_weight *w = &from->weights[n];
+
+		sum[n].cum = int_add(sum[n].cum, from->tallies[n].cum);
+		sum[n].cum_div = int_add(sum[n].cum_div, w->cum_div);
+		sum[n].flat = int_add(sum[n].flat, w->flat);
+		sum[n].flat_div = int_add(sum[n].flat_div, w->flat_div);
+		sum[n].inlined += w->inlined;
 	}
 }
 
@@ -88,20 +93,19 @@ struct node_weight *weights_count(struct arena *a, const struct profile *p, cons
 {
 	struct node_weight *sum = arena_many(a, f->nnodes, struct node_weight);
 	struct arena scratch = { 0 };
-	struct pass x = { p, f, params, 1, NULL, NULL };
+	struct pass x = { p, f, params, NULL };
+	size_t n =
+		p->nsamples > PARALLEL_SAMPLES && params->threads > 1 ? (size_t)params->threads : 1;
 
-	if (p->nsamples > PARALLEL_SAMPLES && params->threads > 1)
-		x.npieces = params->threads;
-	x.tallies = arena_many(&scratch, (size_t)x.npieces, struct tally *);
-	x.divs = arena_many(&scratch, (size_t)x.npieces, struct node_weight *);
-	for (int i = 0; i < x.npieces; i++) {
-		x.tallies[i] = arena_many(&scratch, f->nnodes, struct tally);
-		if (params->mean)
-			x.divs[i] = arena_many(&scratch, f->nnodes, struct node_weight);
-	}
-	parallel_for(x.npieces, (size_t)x.npieces, count_piece, &x);
-	for (int i = 0; i < x.npieces; i++)
-		add_piece(sum, &x, i);
+	x.pieces = arena_many(&scratch, n, struct piece);
+	for (size_t i = 0; i < n; i++)
+		x.pieces[i] = (struct piece){ (uint32_t)(p->nsamples * i / n),
+					      (uint32_t)(p->nsamples * (i + 1) / n),
+					      arena_many(&scratch, f->nnodes, struct tally),
+					      arena_many(&scratch, f->nnodes, struct node_weight) };
+	parallel_for((int)n, n, count_piece, &x);
+	for (size_t i = 0; i < n; i++)
+		add_piece(sum, &x.pieces[i], f->nnodes);
 	arena_release(&scratch);
 	return sum;
 }

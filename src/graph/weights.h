@@ -7,6 +7,7 @@
 
 struct node_weight {
 	int64_t flat, flat_div, cum, cum_div;
+	uint64_t inlined; /* sum of |value| over its inlined frames */
 };
 
 /* By node of `f`. */
@@ -14,9 +15,10 @@ struct node_weight *weights_count(struct arena *a, const struct profile *p, cons
 				  const struct graph_params *params);
 
 /* Fills g->edges (and with params->visual the tags of g->nodes) from the samples, with only those
- * frames whose kept[node] is not NONE; that is then the index in g->nodes. */
+ * frames whose kept[node] is not NONE; that is then the index in g->nodes. Of nodes that are not
+ * `wanted` (by node; NULL: all are) edges that lead to them are left out. */
 void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
-		 const uint32_t *kept, const struct graph_params *params);
+		 const uint32_t *kept, const bool *wanted, const struct graph_params *params);
 
 /* Makes g of the whole call tree, cut to nodes of some weight: g->order has them, not sorted. */
 void tree_build(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
@@ -39,7 +41,9 @@ bool tags_exist(const struct profile *p);
 
 /* Sorts g->order as params say; uses in and out edges for dot. */
 void graph_sort(struct graph *g, const struct profile *p, const struct graph_params *params);
-/* Lists each node's edges, heaviest first. */
+/* Lists each node's edges, in the order of g->edges. */
 void graph_link(struct arena *a, struct graph *g);
+/* Puts the heaviest first. */
+void graph_sort_links(struct graph *g);
 
 #endif

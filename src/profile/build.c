@@ -29,7 +29,7 @@ uint32_t label_table_add_set(struct label_table *t, const struct label *labels, 
 
 	if (!n)
 		return 0;
-	hash = hash_bytes(map_seed() + nstrings, labels, n * sizeof(*labels));
+	hash = hash_bytes(t->seed + nstrings, labels, n * sizeof(*labels));
 	set = map_put(&t->map, hash, t->sets.n, same_set, &key);
 	if (set == t->sets.n) {
 		struct label_set s = { (uint32_t)t->labels.n, nstrings, nnumbers };
@@ -44,7 +44,7 @@ uint32_t label_table_add_set(struct label_table *t, const struct label *labels, 
 
 void label_table_init(struct label_table *t)
 {
-	*t = (struct label_table){ 0 };
+	*t = (struct label_table){ .seed = map_seed() };
 	vec_push(&t->sets, (struct label_set){ 0 });
 	vec_reserve(&t->labels, 1); /* so that there is something to point at */
 }

@@ -20,6 +20,7 @@ struct label_table {
 	vec(struct label_set) sets;
 	vec(struct label) labels;
 	struct map map;
+	uint64_t seed;
 };
 
 struct label_input {

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 #include "base/vec.h"
@@ -59,7 +61,7 @@ static void ids_init(struct id_index *x, struct arena *a, size_t n)
 {
 	x->ndense = n * 2 + 64;
 	x->dense = arena_many(a, x->ndense, uint32_t);
-	x->ids = arena_many(a, n, uint64_t);
+	x->ids = arena_many_raw(a, n, uint64_t);
 }
 
 /* False if the id is there already. */
@@ -214,7 +216,7 @@ static bool split_top_level(struct decoder *d, struct wire w)
 
 static void read_strings(struct decoder *d)
 {
-	d->string_of = arena_many(d->a, d->texts.n, uint32_t);
+	d->string_of = arena_many_raw(d->a, d->texts.n, uint32_t);
 	for (size_t i = 0; i < d->texts.n; i++) {
 		struct wire w = d->texts.at[i];
 
@@ -323,6 +325,7 @@ static bool read_line(const struct decoder *d, struct wire w, struct line *line)
 {
 	uint64_t function = 0;
 
+	*line = (struct line){ 0 };
 	while (w.p < w.end) {
 		struct field f = { 0 };
 
@@ -422,7 +425,7 @@ static bool read_tables(struct decoder *d)
 	p->locations = arena_many(d->a, d->locations.n, struct location);
 	ids_init(&d->location_ids, d->a, d->locations.n);
 	/* A line takes two bytes or more. */
-	p->lines = arena_many(d->a, total_bytes(&d->locations) / 2, struct line);
+	p->lines = arena_many_raw(d->a, total_bytes(&d->locations) / 2, struct line);
 	for (; p->nlocations < d->locations.n; p->nlocations++) {
 		if (!read_location(d, d->locations.at[p->nlocations], &p->locations[p->nlocations]))
 			return false;
@@ -441,7 +444,8 @@ struct sample_reader {
 	uint32_t first_run, last_run;
 	struct label_table labels;
 	vec(struct label_input) label_scratch;
-	uint32_t nstack;  /* end of what is used of p->stacks */
+	uint32_t nstack; /* end of what is used of p->stacks */
+	bool may_discard;
 	bool has_no_rows; /* too few bytes for all values: some sample lacks one */
 	bool is_malformed;
 	struct err invalid; /* of the first sample that breaks a rule */
@@ -476,7 +480,9 @@ static bool read_stack(struct sample_reader *r, const struct field *f)
 		return f->type == WIRE_VARINT;
 	}
 	while (w.p < w.end) {
-		if (!wire_varint(&w, &id))
+		bool is_small = w.end - w.p >= 8 && wire_varint_small(&w, &id);
+
+		if (!is_small && !wire_varint(&w, &id))
 			return false;
 		if (id < ids->ndense && ids->dense[id])
 			to[r->nstack++] = ids->dense[id] - 1;
@@ -565,12 +571,24 @@ static bool read_sample(struct sample_reader *r, struct wire w, uint32_t index)
 	return true;
 }
 
+/* Gives the whole pages of [from, to) back. */
+static void discard(const uint8_t *from, const uint8_t *to)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = ((uintptr_t)from + page - 1) & ~(page - 1),
+		  end = (uintptr_t)to & ~(page - 1);
+
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
 static void read_runs(void *ctx, size_t i)
 {
 	struct sample_reader *r = (struct sample_reader *)ctx + i;
 	const struct decoder *d = r->d;
 	struct wire w = d->runs.at[r->first_run].bytes;
 	uint32_t index = d->runs.at[r->first_run].first, last = d->runs.at[r->last_run - 1].last;
+	const uint8_t *done = w.p;
 
 	/* A location id takes a byte or more, so places counted in bytes never overlap. */
 	r->nstack = (uint32_t)(w.p - d->samples_start);
@@ -579,9 +597,15 @@ static void read_runs(void *ctx, size_t i)
 
 		if (!wire_next(&w, &f))
 			break;
-		if (f.number == 2 && !read_sample(r, f.bytes, index++)) {
+		if (f.number != 2)
+			continue;
+		if (!read_sample(r, f.bytes, index++)) {
 			r->is_malformed = true;
 			break;
+		}
+		if (r->may_discard && index % RUN_SAMPLES == 0) {
+			discard(done, w.p);
+			done = w.p;
 		}
 	}
 }
@@ -628,7 +652,8 @@ static enum decode_result samples_result(struct decoder *d, const struct sample_
 	return result;
 }
 
-static enum decode_result read_samples(struct decoder *d, int threads, struct err *e)
+static enum decode_result read_samples(struct decoder *d, const struct parse_params *params,
+				       struct err *e)
 {
 	struct profile *p = d->p;
 	enum decode_result result;
@@ -636,18 +661,21 @@ static enum decode_result read_samples(struct decoder *d, int threads, struct er
 	size_t nvalues = (size_t)d->nsamples * p->ntypes;
 	bool has_no_rows = nvalues > bytes;
 	struct sample_reader *readers;
-	int n = threads > 1 && bytes > PARALLEL_BYTES && !has_no_rows ? threads : 1;
+	int n = bytes > PARALLEL_BYTES && !has_no_rows ? params->threads : 1;
 
-	if ((size_t)n > d->runs.n)
-		n = d->runs.n ? (int)d->runs.n : 1;
+	if (n < 1 || d->runs.n <= 1)
+		n = 1;
+	else if ((size_t)n > d->runs.n)
+		n = (int)d->runs.n;
 	p->nsamples = d->nsamples;
-	p->samples = arena_many(d->a, d->nsamples, struct sample);
-	p->stacks = arena_many(d->a, bytes, uint32_t);
-	p->values = arena_many(d->a, has_no_rows ? p->ntypes : nvalues, int64_t);
+	p->samples = arena_many_raw(d->a, d->nsamples, struct sample);
+	p->stacks = arena_many_raw(d->a, bytes, uint32_t);
+	p->values = arena_many_raw(d->a, has_no_rows ? p->ntypes : nvalues, int64_t);
 	readers = arena_many(d->a, (size_t)n, struct sample_reader);
 	for (int i = 0; i < n; i++) {
 		readers[i].d = d;
 		readers[i].has_no_rows = has_no_rows;
+		readers[i].may_discard = params->may_discard;
 		readers[i].first_run = (uint32_t)(d->runs.n * (size_t)i / (size_t)n);
 		readers[i].last_run = (uint32_t)(d->runs.n * (size_t)(i + 1) / (size_t)n);
 		label_table_init(&readers[i].labels);
@@ -680,7 +708,7 @@ static void decoder_release(struct decoder *d)
 }
 
 enum decode_result proto_decode(struct profile *p, struct arena *a, struct strings *strings,
-				struct str data, int threads, struct err *e)
+				struct str data, const struct parse_params *params, struct err *e)
 {
 	const uint8_t *bytes = (const uint8_t *)data.p;
 	struct decoder d = { .p = p, .a = a };
@@ -692,7 +720,7 @@ enum decode_result proto_decode(struct profile *p, struct arena *a, struct strin
 	else if (!read_tables(&d))
 		result = DECODE_MALFORMED;
 	else
-		result = read_samples(&d, threads, e);
+		result = read_samples(&d, params, e);
 	decoder_release(&d);
 	return result;
 }

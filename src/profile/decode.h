@@ -12,6 +12,6 @@ enum decode_result {
 };
 
 enum decode_result proto_decode(struct profile *p, struct arena *a, struct strings *strings,
-				struct str data, int threads, struct err *e);
+				struct str data, const struct parse_params *params, struct err *e);
 
 #endif

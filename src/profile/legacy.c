@@ -1,5 +1,7 @@
 #include "profile/legacy.h"
 
+#include <stdlib.h>
+
 #include "profile/legacy_parse.h"
 
 /* Allocators, and what they call; from tcmalloc, glibc, macOS, Go and libstdc++. */
@@ -69,47 +71,55 @@ static void set_frame_filters(struct builder *b)
 
 typedef bool reader(struct legacy *r, struct str data, struct err *e);
 
-static const struct {
-	reader *read;
-	bool is_foreign; /* not one of pprof's: brings no frame filters */
-} readers[] = {
-	{ legacy_read_cpu, false },
-	{ legacy_read_heap, false },
-	{ legacy_read_count, false },
-	{ legacy_read_threads, false },
-	{ legacy_read_contention, false },
-	{ legacy_read_java, false },
-	{ folded_read, true },
+static reader *const readers[] = {
+	legacy_read_cpu,     legacy_read_heap,	     legacy_read_count,
+	legacy_read_threads, legacy_read_contention, legacy_read_java,
 };
 
-static void release(struct legacy *r)
+struct output {
+	struct profile *p;
+	struct arena *a;
+	struct strings *strings;
+};
+
+static bool read_as(reader *read, struct str data, const struct output *out, struct err *e)
 {
-	builder_release(&r->b);
-	map_release(&r->by_address);
-	vec_release(&r->addresses);
-	vec_release(&r->stack);
+	struct legacy r = { 0 };
+	bool ok;
+
+	builder_init(&r.b, out->strings);
+	vec_reserve(&r.b.stacks, 1); /* so that an empty stack points somewhere */
+	ok = read(&r, data, e);
+	if (ok && read != folded_read)
+		set_frame_filters(&r.b);
+	if (ok)
+		builder_finish(&r.b, out->a, out->p);
+	builder_release(&r.b);
+	free(r.by_address.slots);
+	vec_release(&r.addresses);
+	vec_release(&r.stack);
+	return ok;
 }
 
 bool legacy_read(struct profile *p, struct arena *a, struct strings *strings, struct str data,
 		 struct err *e)
 {
+	const struct output out = { p, a, strings };
+	struct err folded_error;
+
 	/* A byte makes at most one row of any table, so 32-bit indices cannot overflow. */
 	if (data.n >= UINT32_MAX)
 		return err_set(e, ERR_LIMIT, "profile of %zu bytes is too large", data.n);
-	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
-		struct legacy r = { .seed = map_seed() };
-		bool ok;
-
-		builder_init(&r.b, strings);
-		vec_reserve(&r.b.stacks, 1); /* so that an empty stack points somewhere */
-		ok = readers[i].read(&r, data, e);
-		if (ok && !readers[i].is_foreign)
-			set_frame_filters(&r.b);
-		if (ok)
-			builder_finish(&r.b, a, p);
-		release(&r);
-		if (ok || e->kind != ERR_UNRECOGNIZED)
-			return ok;
-	}
-	return err_set(e, ERR_UNRECOGNIZED, "unrecognized profile format");
+	e->kind = ERR_UNRECOGNIZED;
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers) && e->kind == ERR_UNRECOGNIZED;
+	     i++)
+		if (read_as(readers[i], data, &out, e))
+			return true;
+	if (e->kind != ERR_UNRECOGNIZED && e->kind != ERR_LIMIT)
+		return false;
+	/* A line too long for pprof's formats may still be a deep stack. */
+	if (read_as(folded_read, data, &out, &folded_error))
+		return true;
+	return e->kind == ERR_LIMIT ? false
+				    : err_set(e, ERR_UNRECOGNIZED, "unrecognized profile format");
 }

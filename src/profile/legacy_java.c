@@ -326,7 +326,7 @@ static bool read_location(struct legacy *r, struct java_functions *functions, st
 		return err_wrap(e, "parsing sample %.*s", STR_ARG(line));
 	}
 	found = legacy_find_location(r, address);
-	if (found == MAP_NONE)
+	if (found == NONE)
 		return true;
 	frame = parse_frame(str_from(line, c.at));
 	l = &r->b.locations.at[found];
@@ -342,7 +342,7 @@ static bool read_location(struct legacy *r, struct java_functions *functions, st
 
 static bool read_location_lines(struct legacy *r, struct str text, struct err *e)
 {
-	struct java_functions functions = { .b = &r->b, .seed = r->seed };
+	struct java_functions functions = { .b = &r->b, .seed = map_seed() };
 	bool ok = true;
 
 	while (ok && text.n) {

@@ -13,10 +13,18 @@
 #include "profile/build.h"
 #include "profile/legacy.h"
 
+struct address_slot;
+
+/* Locations by address. */
+struct address_table {
+	struct address_slot *slots;
+	size_t mask;
+	uint64_t seed;
+};
+
 struct legacy {
 	struct builder b;
-	uint64_t seed;		 /* of hashes */
-	struct map by_address;	 /* location of an address */
+	struct address_table by_address;
 	vec(uint64_t) addresses; /* of the sample that is being read, leaf first */
 	vec(uint32_t) stack;
 };
@@ -106,8 +114,7 @@ bool sample_int(struct str digits, struct str line, int64_t *out, struct err *e)
 
 /* ---- samples and locations (legacy_sample.c) */
 
-uint32_t legacy_location(struct legacy *r, uint64_t address);
-/* Index of the location, or MAP_NONE. */
+/* Index of the location, or NONE. */
 uint32_t legacy_find_location(const struct legacy *r, uint64_t address);
 /* Appends every `0x[0-9a-f]+` of the text to r->addresses. Fails with the message for `line`. */
 bool legacy_addresses(struct legacy *r, struct str text, struct str line, struct err *e);

@@ -1,43 +1,63 @@
 #include "profile/legacy_parse.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-struct address_key {
-	const struct location *locations;
+/* Not a base/map: with the address in the slot a lookup touches memory once, and it is most of what
+ * reading a large profile costs. */
+struct address_slot {
 	uint64_t address;
+	uint32_t location_plus_1; /* 0: free */
 };
 
-static bool same_address(const void *ctx, uint32_t index)
+static struct address_slot *home_slot(const struct address_table *t, uint64_t address)
 {
-	const struct address_key *k = ctx;
-
-	return k->locations[index].address == k->address;
+	return &t->slots[hash_mix(t->seed, address) & t->mask];
 }
 
-static uint64_t hash_address(const struct legacy *r, uint64_t address)
+/* The address's slot, or the free one where it belongs. */
+static struct address_slot *find_slot(const struct address_table *t, uint64_t address)
 {
-	return hash_mix(r->seed, address);
+	struct address_slot *s = home_slot(t, address);
+
+	while (s->location_plus_1 && s->address != address)
+		s = s == t->slots + t->mask ? t->slots : s + 1;
+	return s;
 }
 
-uint32_t legacy_location(struct legacy *r, uint64_t address)
+static void grow_table(struct address_table *t)
 {
-	struct address_key key = { r->b.locations.at, address };
-	uint32_t i = map_put(&r->by_address, hash_address(r, address), r->b.locations.n,
-			     same_address, &key);
+	struct address_table old = *t;
+	size_t nslots = old.slots ? 2 * (old.mask + 1) : 1024;
 
-	if (i == r->b.locations.n) {
-		struct location l = { .id = i + 1u, .address = address, .mapping = NONE };
+	t->slots = memset(xmalloc(nslots * sizeof(*t->slots)), 0, nslots * sizeof(*t->slots));
+	t->mask = nslots - 1;
+	if (!old.slots)
+		t->seed = map_seed();
+	for (size_t i = 0; old.slots && i <= old.mask; i++)
+		if (old.slots[i].location_plus_1)
+			*find_slot(t, old.slots[i].address) = old.slots[i];
+	free(old.slots);
+}
+
+static uint32_t intern_location(struct legacy *r, uint64_t address)
+{
+	struct address_slot *s = find_slot(&r->by_address, address);
+
+	if (!s->location_plus_1) {
+		struct location l = { .id = r->b.locations.n + 1,
+				      .address = address,
+				      .mapping = NONE };
 
 		vec_push(&r->b.locations, l);
+		*s = (struct address_slot){ address, (uint32_t)r->b.locations.n };
 	}
-	return i;
+	return s->location_plus_1 - 1;
 }
 
 uint32_t legacy_find_location(const struct legacy *r, uint64_t address)
 {
-	struct address_key key = { r->b.locations.at, address };
-
-	return map_get(&r->by_address, hash_address(r, address), same_address, &key);
+	return r->by_address.slots ? find_slot(&r->by_address, address)->location_plus_1 - 1 : NONE;
 }
 
 static unsigned lower_hex_value(char c)
@@ -79,14 +99,19 @@ bool legacy_addresses(struct legacy *r, struct str text, struct str line, struct
 
 void legacy_sample(struct legacy *r, enum adjust adjust, uint32_t labels, const int64_t *values)
 {
+	struct address_table *t = &r->by_address;
 	size_t n = r->addresses.n;
 
+	while (!t->slots || r->b.locations.n + n > t->mask / 2)
+		grow_table(t);
 	vec_reserve(&r->stack, n);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t less = adjust == ADJUST_ALL || (adjust == ADJUST_CALLERS && i > 0);
-
-		r->stack.at[i] = legacy_location(r, r->addresses.at[i] - less);
+		if (adjust == ADJUST_ALL || (adjust == ADJUST_CALLERS && i > 0))
+			r->addresses.at[i]--;
+		__builtin_prefetch(home_slot(t, r->addresses.at[i]));
 	}
+	for (size_t i = 0; i < n; i++)
+		r->stack.at[i] = intern_location(r, r->addresses.at[i]);
 	builder_sample(&r->b, r->stack.at, n, labels, values);
 	r->addresses.n = 0;
 }

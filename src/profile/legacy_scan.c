@@ -26,7 +26,7 @@ bool lines_next(struct lines *in)
 
 bool lines_check(const struct lines *in, struct err *e)
 {
-	return !in->is_too_long || err_set(e, ERR_FORMAT, "bufio.Scanner: token too long");
+	return !in->is_too_long || err_set(e, ERR_LIMIT, "bufio.Scanner: token too long");
 }
 
 bool lines_next_content(struct lines *in)

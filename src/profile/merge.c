@@ -14,7 +14,11 @@
 #include "base/vec.h"
 #include "profile/build.h"
 
-enum { PAGE = 0x1000 };
+enum {
+	PAGE = 0x1000,
+	BLOCK = 32,		  /* lookups whose cache misses overlap */
+	SCRATCH_BYTES = 32 << 20, /* enough for profiles of usual size */
+};
 
 struct merger {
 	struct builder b;
@@ -24,8 +28,7 @@ struct merger {
 	/* of the profile that is being added: its index -> index here + 1 */
 	const struct profile *from;
 	uint32_t *mapping_of, *function_of, *location_of, *labels_of;
-	vec(uint32_t) stack;
-	vec(struct line) lines;
+	struct arena scratch;
 };
 
 struct merger *merger_new(struct strings *strings)
@@ -34,6 +37,7 @@ struct merger *merger_new(struct strings *strings)
 
 	*m = (struct merger){ .seed = map_seed() };
 	builder_init(&m->b, strings);
+	arena_reserve(&m->scratch, SCRATCH_BYTES);
 	return m;
 }
 
@@ -47,8 +51,7 @@ void merger_free(struct merger *m)
 	map_release(&m->locations);
 	map_release(&m->samples);
 	map_release(&m->comments);
-	vec_release(&m->stack);
-	vec_release(&m->lines);
+	arena_release(&m->scratch);
 	free(m);
 }
 
@@ -188,6 +191,17 @@ static uint32_t add_mapping(struct merger *m, uint32_t index)
 	return to;
 }
 
+static void find_mappings(struct merger *m)
+{
+	for (uint32_t i = 0; i < m->from->nmappings; i++) {
+		struct mapping_key k = mapping_key(&m->from->mappings[i]);
+		const void *key[2] = { m, &k };
+
+		m->mapping_of[i] = 1 + map_get(&m->mappings, hash_bytes(m->seed, &k, sizeof(k)),
+					       same_mapping, key);
+	}
+}
+
 /* ---- functions */
 
 static bool same_function(const void *ctx, uint32_t index)
@@ -199,19 +213,23 @@ static bool same_function(const void *ctx, uint32_t index)
 	       a->filename == b->filename && a->start_line == b->start_line;
 }
 
+static uint64_t hash_function(const struct merger *m, const struct function *f)
+{
+	uint64_t h = hash_mix(m->seed ^ (uint64_t)f->start_line,
+			      (uint64_t)f->name << 32 | f->system_name);
+
+	return hash_mix(h, f->filename);
+}
+
 static uint32_t add_function(struct merger *m, uint32_t index)
 {
 	const struct function *src = &m->from->functions[index];
 	const void *key[2] = { m, src };
-	uint64_t hash;
 	uint32_t to;
 
 	if (m->function_of[index])
 		return m->function_of[index] - 1;
-	hash = hash_mix(m->seed ^ (uint64_t)src->start_line,
-			(uint64_t)src->name << 32 | src->system_name);
-	hash = hash_mix(hash, src->filename);
-	to = map_put(&m->functions, hash, m->b.functions.n, same_function, key);
+	to = map_put(&m->functions, hash_function(m, src), m->b.functions.n, same_function, key);
 	if (to == m->b.functions.n) {
 		vec_push(&m->b.functions, *src);
 		m->b.functions.at[to].id = to + 1;
@@ -220,78 +238,165 @@ static uint32_t add_function(struct merger *m, uint32_t index)
 	return to;
 }
 
+/* Finds the functions that are here already; new ones are added when a sample uses them, since that
+ * decides on their ids. */
+static void find_functions(struct merger *m)
+{
+	const struct function *f = m->from->functions;
+	uint32_t n = m->from->nfunctions;
+	uint64_t hashes[BLOCK];
+
+	for (uint32_t i = 0; i < n; i += BLOCK) {
+		uint32_t count = n - i < BLOCK ? n - i : BLOCK;
+
+		for (uint32_t k = 0; k < count; k++) {
+			hashes[k] = hash_function(m, &f[i + k]);
+			map_prefetch(&m->functions, hashes[k]);
+		}
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t guess = map_guess(&m->functions, hashes[k]);
+
+			if (guess != MAP_NONE)
+				__builtin_prefetch(&m->b.functions.at[guess]);
+		}
+		for (uint32_t k = 0; k < count; k++) {
+			const void *key[2] = { m, &f[i + k] };
+
+			m->function_of[i + k] =
+				1 + map_get(&m->functions, hashes[k], same_function, key);
+		}
+	}
+}
+
 /* ---- locations */
+
+/* A location of the profile that is added, with its mapping and functions as they are here. */
+struct location_key {
+	const struct merger *m;
+	const struct location *src;
+	uint64_t relative; /* address in the mapping */
+	uint32_t mapping;
+};
 
 static uint64_t relative_address(const struct merger *m, const struct location *l)
 {
 	return l->mapping == NONE ? l->address : l->address - m->b.mappings.at[l->mapping].start;
 }
 
+/* Where something is here; what is not here yet equals nothing, NONE included. */
+static uint32_t index_here(uint32_t plus_1)
+{
+	return plus_1 ? plus_1 - 1 : NONE - 1;
+}
+
+static uint32_t line_function(const struct merger *m, const struct line *l)
+{
+	return l->function == NONE ? NONE : index_here(m->function_of[l->function]);
+}
+
 /* The column counts only in the last line: as in the reference, where the others' are overwritten.
  */
-static bool same_lines(const struct line *a, const struct line *b, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (a[i].function != b[i].function || a[i].line != b[i].line)
-			return false;
-	return n == 0 || a[n - 1].column == b[n - 1].column;
-}
-
 static bool same_location(const void *ctx, uint32_t index)
 {
-	const struct merger *m = ((const void *const *)ctx)[0];
-	const struct location *a = ((const void *const *)ctx)[1], *b = &m->b.locations.at[index];
+	const struct location_key *k = ctx;
+	const struct merger *m = k->m;
+	const struct location *b = &m->b.locations.at[index];
+	const struct line *x = m->from->lines + k->src->first_line;
+	const struct line *y = m->b.lines.at + b->first_line;
+	uint32_t n = k->src->nlines;
 
-	return a->mapping == b->mapping && a->nlines == b->nlines && a->is_folded == b->is_folded &&
-	       relative_address(m, a) == relative_address(m, b) &&
-	       same_lines(m->lines.at, m->b.lines.at + b->first_line, a->nlines);
+	if (k->mapping != b->mapping || n != b->nlines || k->src->is_folded != b->is_folded ||
+	    k->relative != relative_address(m, b))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (line_function(m, &x[i]) != y[i].function || x[i].line != y[i].line)
+			return false;
+	return n == 0 || x[n - 1].column == y[n - 1].column;
 }
 
-static uint64_t hash_location(const struct merger *m, const struct location *l)
+static uint64_t hash_location(const struct location_key *k)
 {
-	const struct line *lines = m->lines.at;
+	const struct line *lines = k->m->from->lines + k->src->first_line;
 	uint64_t h =
-		hash_mix(m->seed ^ relative_address(m, l), (uint64_t)l->mapping << 32 | l->nlines);
+		hash_mix(k->m->seed ^ k->relative, (uint64_t)k->mapping << 32 | k->src->nlines);
 
-	for (uint32_t i = 0; i < l->nlines; i++)
-		h = hash_mix(h ^ (uint64_t)lines[i].line, lines[i].function);
+	for (uint32_t i = 0; i < k->src->nlines; i++)
+		h = hash_mix(h ^ (uint64_t)lines[i].line, line_function(k->m, &lines[i]));
 	return h;
+}
+
+static struct location_key location_key(const struct merger *m, const struct location *src)
+{
+	struct location_key k = { m, src, src->address, NONE };
+
+	if (src->mapping != NONE) {
+		k.relative -= m->from->mappings[src->mapping].start;
+		k.mapping = index_here(m->mapping_of[src->mapping]);
+	}
+	return k;
 }
 
 static uint32_t add_location(struct merger *m, uint32_t index)
 {
 	const struct location *src = &m->from->locations[index];
-	struct location l = *src;
-	const void *key[2] = { m, &l };
+	const struct line *lines = m->from->lines + src->first_line;
+	struct location_key key;
 	uint32_t to;
 
-	if (src->mapping != NONE) {
-		l.mapping = add_mapping(m, src->mapping);
-		l.address +=
-			m->b.mappings.at[l.mapping].start - m->from->mappings[src->mapping].start;
-	}
-	m->lines.n = 0;
-	vec_reserve(&m->lines, l.nlines);
-	for (uint32_t i = 0; i < l.nlines; i++) {
-		struct line line = m->from->lines[src->first_line + i];
-
-		if (line.function != NONE)
-			line.function = add_function(m, line.function);
-		m->lines.at[m->lines.n++] = line;
-	}
-	to = map_put(&m->locations, hash_location(m, &l), m->b.locations.n, same_location, key);
+	if (src->mapping != NONE)
+		add_mapping(m, src->mapping);
+	for (uint32_t i = 0; i < src->nlines; i++)
+		if (lines[i].function != NONE)
+			add_function(m, lines[i].function);
+	key = location_key(m, src);
+	to = map_put(&m->locations, hash_location(&key), m->b.locations.n, same_location, &key);
 	if (to == m->b.locations.n) {
+		struct location l = *src;
+
 		l.id = to + 1;
+		l.mapping = key.mapping;
+		l.address = key.relative;
+		if (l.mapping != NONE)
+			l.address += m->b.mappings.at[l.mapping].start;
 		l.first_line = (uint32_t)m->b.lines.n;
 		vec_push(&m->b.locations, l);
 		vec_reserve(&m->b.lines, l.nlines);
-		if (l.nlines)
-			memcpy(m->b.lines.at + m->b.lines.n, m->lines.at,
-			       l.nlines * sizeof(struct line));
-		m->b.lines.n += l.nlines;
+		for (uint32_t i = 0; i < l.nlines; i++) {
+			struct line line = lines[i];
+
+			line.function = line_function(m, &line);
+			m->b.lines.at[m->b.lines.n++] = line;
+		}
 	}
 	m->location_of[index] = to + 1;
 	return to;
+}
+
+/* As find_functions. */
+static void find_locations(struct merger *m)
+{
+	uint32_t n = m->from->nlocations;
+	struct location_key keys[BLOCK];
+	uint64_t hashes[BLOCK];
+
+	for (uint32_t i = 0; i < n; i += BLOCK) {
+		uint32_t count = n - i < BLOCK ? n - i : BLOCK;
+
+		for (uint32_t k = 0; k < count; k++) {
+			keys[k] = location_key(m, &m->from->locations[i + k]);
+			hashes[k] = hash_location(&keys[k]);
+			map_prefetch(&m->locations, hashes[k]);
+		}
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t guess = map_guess(&m->locations, hashes[k]);
+
+			if (guess != MAP_NONE)
+				__builtin_prefetch(&m->b.locations.at[guess]);
+		}
+		for (uint32_t k = 0; k < count; k++)
+			m->location_of[i + k] =
+				1 + map_get(&m->locations, hashes[k], same_location, &keys[k]);
+	}
 }
 
 /* ---- samples */
@@ -313,9 +418,12 @@ static bool is_zero(const int64_t *values, size_t n)
 	return n == 0;
 }
 
+/* A sample of the profile that is added, as locations and labels are numbered here. */
 struct sample_key {
 	const struct merger *m;
-	uint32_t labels;
+	const struct sample *src;
+	uint32_t *stack, nstack, labels;
+	uint64_t hash;
 };
 
 static bool same_sample(const void *ctx, uint32_t index)
@@ -323,62 +431,108 @@ static bool same_sample(const void *ctx, uint32_t index)
 	const struct sample_key *k = ctx;
 	const struct sample *s = &k->m->b.samples.at[index];
 
-	return s->labels == k->labels && s->nstack == k->m->stack.n &&
-	       memcmp(k->m->b.stacks.at + s->stack, k->m->stack.at, s->nstack * sizeof(uint32_t)) ==
-		       0;
+	return s->labels == k->labels && s->nstack == k->nstack &&
+	       memcmp(k->m->b.stacks.at + s->stack, k->stack, s->nstack * sizeof(uint32_t)) == 0;
 }
 
-static void add_sample(struct merger *m, const struct sample *src)
+static struct sample_key sample_key(struct merger *m, const struct sample *src, uint32_t *room)
 {
-	const int64_t *values = sample_values(m->from, src);
 	const uint32_t *stack = m->from->stacks + src->stack;
-	size_t ntypes = m->b.types.n;
-	struct sample_key key = { m, 0 };
-	uint64_t hash;
-	uint32_t to;
+	struct sample_key k = { m, src, room, src->nstack, 0, 0 };
 
-	if (is_zero(values, ntypes))
-		return;
-	m->stack.n = 0;
-	vec_reserve(&m->stack, src->nstack + 1);
 	for (uint32_t i = 0; i < src->nstack; i++) {
 		uint32_t known = m->location_of[stack[i]];
 
-		m->stack.at[m->stack.n++] = known ? known - 1 : add_location(m, stack[i]);
+		room[i] = known ? known - 1 : add_location(m, stack[i]);
 	}
-	key.labels = add_labels(m, src->labels);
-	hash = hash_bytes(m->seed ^ key.labels, m->stack.at, m->stack.n * sizeof(uint32_t));
-	to = map_put(&m->samples, hash, m->b.samples.n, same_sample, &key);
-	if (to == m->b.samples.n) {
-		builder_sample(&m->b, m->stack.at, m->stack.n, key.labels, values);
-	} else {
-		int64_t *sum = m->b.values.at + (size_t)to * ntypes;
+	k.labels = add_labels(m, src->labels);
+	k.hash = hash_bytes(m->seed ^ k.labels, room, k.nstack * sizeof(uint32_t));
+	map_prefetch(&m->samples, k.hash);
+	return k;
+}
 
-		for (size_t i = 0; i < ntypes; i++)
-			sum[i] = int_add(sum[i], values[i]);
+static void add_sample(struct merger *m, const struct sample_key *k)
+{
+	const int64_t *values = sample_values(m->from, k->src);
+	size_t ntypes = m->b.types.n;
+	uint32_t to = map_put(&m->samples, k->hash, m->b.samples.n, same_sample, k);
+	int64_t *sum;
+
+	if (to == m->b.samples.n) {
+		builder_sample(&m->b, k->stack, k->nstack, k->labels, values);
+		return;
 	}
+	sum = m->b.values.at + (size_t)to * ntypes;
+	for (size_t i = 0; i < ntypes; i++)
+		sum[i] = int_add(sum[i], values[i]);
+}
+
+static void add_block(struct merger *m, const struct sample_key *keys, uint32_t n)
+{
+	uint32_t guesses[BLOCK];
+
+	for (uint32_t i = 0; i < n; i++) {
+		guesses[i] = map_guess(&m->samples, keys[i].hash);
+		if (guesses[i] != MAP_NONE)
+			__builtin_prefetch(&m->b.samples.at[guesses[i]]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (guesses[i] == MAP_NONE)
+			continue;
+		__builtin_prefetch(m->b.stacks.at + m->b.samples.at[guesses[i]].stack);
+		__builtin_prefetch(m->b.values.at + (size_t)guesses[i] * m->b.types.n);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		add_sample(m, &keys[i]);
+}
+
+static void add_samples(struct merger *m)
+{
+	const struct profile *p = m->from;
+	struct sample_key keys[BLOCK];
+	uint32_t nkeys = 0;
+	size_t nframes = 0;
+	vec(uint32_t) frames = { 0 };
+
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		const struct sample *s = &p->samples[i];
+
+		if (is_zero(sample_values(p, s), p->ntypes))
+			continue;
+		/* Stacks of a block lie side by side; growing would move those that are there. */
+		if (nkeys == BLOCK || (nkeys && frames.cap - nframes <= s->nstack)) {
+			add_block(m, keys, nkeys);
+			nkeys = 0;
+			nframes = 0;
+		}
+		vec_reserve(&frames, nframes + s->nstack + 1);
+		keys[nkeys++] = sample_key(m, s, frames.at + nframes);
+		nframes += s->nstack;
+	}
+	add_block(m, keys, nkeys);
+	vec_release(&frames);
 }
 
 bool merger_add(struct merger *m, const struct profile *p, struct err *e)
 {
-	struct arena scratch = { 0 };
-
 	if (!m->has_first)
 		start_header(m, p);
 	else if (!check_types(m, p, e))
 		return false;
 	add_header(m, p);
 	m->from = p;
-	m->mapping_of = arena_many(&scratch, p->nmappings, uint32_t);
-	m->function_of = arena_many(&scratch, p->nfunctions, uint32_t);
-	m->location_of = arena_many(&scratch, p->nlocations, uint32_t);
-	m->labels_of = arena_many(&scratch, p->nlabel_sets, uint32_t);
+	m->mapping_of = arena_many(&m->scratch, p->nmappings, uint32_t);
+	m->function_of = arena_many(&m->scratch, p->nfunctions, uint32_t);
+	m->location_of = arena_many(&m->scratch, p->nlocations, uint32_t);
+	m->labels_of = arena_many(&m->scratch, p->nlabel_sets, uint32_t);
 	/* The main binary stays first, even when no sample is in it. */
 	if (m->b.mappings.n == 0 && p->nmappings)
 		add_mapping(m, 0);
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		add_sample(m, &p->samples[i]);
-	arena_release(&scratch);
+	find_mappings(m);
+	find_functions(m);
+	find_locations(m);
+	add_samples(m);
+	arena_rewind(&m->scratch);
 	return true;
 }
 

@@ -116,9 +116,14 @@ static inline const struct label *set_labels(const struct profile *p, uint32_t s
 bool profile_unpack(struct arena *a, struct str data, size_t max_bytes, struct str *out,
 		    struct err *e);
 /* Reads a plain profile of any known format and checks it. Its tables go to `a`, its strings to
- * `strings`; `data` is not kept. Uses up to `threads` threads. */
+ * `strings`; `data` is not kept. */
+struct parse_params {
+	int threads;	  /* at most */
+	bool may_discard; /* `data` lies in memory of an arena that nobody reads any more: give its
+			     pages back while reading, as the tables grow */
+};
 bool profile_parse(struct profile *p, struct arena *a, struct strings *strings, struct str data,
-		   int threads, struct err *e);
+		   const struct parse_params *params, struct err *e);
 /* Both. */
 bool profile_read(struct profile *p, struct arena *a, struct strings *strings, struct str data,
 		  size_t max_bytes, struct err *e);

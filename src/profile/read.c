@@ -4,11 +4,11 @@
 #include "profile/legacy.h"
 
 bool profile_parse(struct profile *p, struct arena *a, struct strings *strings, struct str data,
-		   int threads, struct err *e)
+		   const struct parse_params *params, struct err *e)
 {
 	if (data.n == 0)
 		return err_set(e, ERR_FORMAT, "parsing profile: empty input file");
-	switch (proto_decode(p, a, strings, data, threads, e)) {
+	switch (proto_decode(p, a, strings, data, params, e)) {
 	case DECODE_OK:
 		break;
 	case DECODE_INVALID:
@@ -27,7 +27,7 @@ bool profile_read(struct profile *p, struct arena *a, struct strings *strings, s
 	struct arena unpacked = { 0 };
 	struct str plain;
 	bool ok = profile_unpack(&unpacked, data, max_bytes, &plain, e) &&
-		  profile_parse(p, a, strings, plain, 1, e);
+		  profile_parse(p, a, strings, plain, &(struct parse_params){ .threads = 1 }, e);
 
 	arena_release(&unpacked);
 	return ok;

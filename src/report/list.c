@@ -245,6 +245,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_list = {
 	.name = "list",
-	.flags = REPORT_GRAPH | REPORT_UNTRIMMED | REPORT_LINES | REPORT_OBJECTS | REPORT_OWN_UNITS,
+	.flags = REPORT_GRAPH | REPORT_NO_EDGES | REPORT_UNTRIMMED | REPORT_LINES | REPORT_OBJECTS |
+		 REPORT_OWN_UNITS,
 	.run = run,
 };

@@ -130,7 +130,7 @@ static bool run_top(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_topproto = {
 	.name = "topproto",
-	.flags = REPORT_GRAPH | REPORT_ALL_NODES | REPORT_BINARY,
+	.flags = REPORT_GRAPH | REPORT_ALL_NODES | REPORT_BINARY | REPORT_NO_EDGES,
 	.extension = "pb.gz",
 	.run = run_top,
 };

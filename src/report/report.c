@@ -60,6 +60,8 @@ static void build_graph(struct report_run *r, unsigned flags)
 			    .call_tree = o->call_tree && (flags & REPORT_TREE),
 			    .drop_negative = o->drop_negative,
 			    .with_objects = flags & REPORT_OBJECTS,
+			    .without_edges = flags & REPORT_NO_EDGES,
+			    .only_inline = flags & REPORT_INLINE_EDGES,
 			    .visual = flags & REPORT_VISUAL,
 			    .sort = o->is_cum_sorted ? GRAPH_SORT_CUM : GRAPH_SORT_FLAT,
 			    .max_nodes = o->max_nodes,

@@ -42,12 +42,12 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_top = {
 	.name = "top",
-	.flags = REPORT_GRAPH | REPORT_ALL_NODES,
+	.flags = REPORT_GRAPH | REPORT_ALL_NODES | REPORT_INLINE_EDGES,
 	.run = run,
 };
 
 const struct report report_text = {
 	.name = "text",
-	.flags = REPORT_GRAPH | REPORT_ALL_NODES,
+	.flags = REPORT_GRAPH | REPORT_ALL_NODES | REPORT_INLINE_EDGES,
 	.run = run,
 };

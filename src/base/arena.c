@@ -159,8 +159,9 @@ static void free_chunks(struct arena *a, struct arena_chunk *keep)
 			free(c->adopted);
 		}
 	}
-	for (c = mapped; c; c = next) {
-		next = c->next;
+	while (mapped) {
+		c = mapped;
+		mapped = c->next;
 		if (c != keep)
 			munmap(c, c->bytes);
 	}

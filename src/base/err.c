@@ -20,15 +20,21 @@ bool err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 bool err_wrap(struct err *e, const char *fmt, ...)
 {
 	char text[sizeof(e->text)];
+	size_t used, left;
 	va_list ap;
-	int n;
 
 	memcpy(text, e->text, sizeof(text));
 	va_start(ap, fmt);
-	n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(e->text))
-		snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", text);
+	used = strlen(e->text);
+	left = sizeof(e->text) - used;
+	if (left > sizeof(": ")) {
+		memcpy(e->text + used, ": ", 2);
+		left = strnlen(text, left - 3);
+		memcpy(e->text + used + 2, text, left);
+		e->text[used + 2 + left] = '\0';
+	}
 	return false;
 }
 

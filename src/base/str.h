@@ -30,7 +30,7 @@ static inline bool str_eq(struct str a, struct str b)
 
 static inline struct str str_from(struct str s, size_t start)
 {
-	return (struct str){ s.p + start, s.n - start };
+	return start ? (struct str){ s.p + start, s.n - start } : s;
 }
 
 #define STR_NONE SIZE_MAX

@@ -103,7 +103,8 @@ static uint32_t join_labels(struct arena *a, const struct profile *p, uint32_t s
 		buf_str(&text, profile_str(p, l[i].text));
 		pairs[i] = (struct str){ arena_copy(a, text.p, text.n), text.n };
 	}
-	qsort(pairs, n, sizeof(*pairs), compare_strs);
+	if (n > 1)
+		qsort(pairs, n, sizeof(*pairs), compare_strs);
 	text.n = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		if (i)
@@ -278,5 +279,6 @@ void node_tags_sort(struct node_tag *tags, size_t n, bool by_flat)
 {
 	struct tag_order order = { by_flat };
 
-	qsort_r(tags, n, sizeof(*tags), compare_tags, &order);
+	if (n > 1)
+		qsort_r(tags, n, sizeof(*tags), compare_tags, &order);
 }

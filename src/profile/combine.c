@@ -118,7 +118,7 @@ static bool find_unit(const struct profile *profiles, size_t n, uint32_t column,
 	for (size_t i = 1; i < n; i++) {
 		struct value_type t = type_at(&profiles[i], column);
 
-		if (!check_compatible(profiles, t, last, e))
+		if (!check_compatible(profiles, last, t, e))
 			return false;
 		if (unit_is_finer(profile_str(profiles, t.unit),
 				  profile_str(profiles, finest.unit)))

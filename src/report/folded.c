@@ -120,7 +120,9 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 	(void)e;
 	for (uint32_t s = 0; s < p->nlabel_sets; s++)
-		has_base |= is_base[s] = label_set_is_base(p, s);
+		is_base[s] = label_set_is_base(p, s);
+	for (uint32_t i = 0; i < p->nsamples && !has_base; i++)
+		has_base = is_base[p->samples[i].labels];
 	name_locations(&f);
 	for (uint32_t i = 0; i < p->nsamples; i++) {
 		const struct sample *s = &p->samples[i];

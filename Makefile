@@ -1,0 +1,141 @@
+# make            the program, build/kiln
+# make run        installs what is missing, builds, profiles a small program and shows the result
+# make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
+# make lint       layers, format, cppcheck          make format     clang-format in place
+# make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
+# make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")
+# V=1 shows the commands.
+
+BUILD ?= release
+PREFIX ?= /usr/local
+SECONDS ?= 30
+OUT := build/$(BUILD)
+KILN := $(if $(filter release,$(BUILD)),build/kiln,$(OUT)/kiln)
+JOBS := $(shell nproc)
+Q := $(if $(V),,@)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(JOBS)
+endif
+
+SAN := -O1 -fno-sanitize-recover=all
+OPT_release := -O3 -fstack-protector-strong -D_FORTIFY_SOURCE=2
+OPT_clang := $(OPT_release)
+OPT_debug := -O0
+OPT_asan := $(SAN) -fsanitize=address,undefined
+OPT_tsan := $(SAN) -fsanitize=thread
+OPT_cov := -O0 --coverage
+OPT_fuzz := $(SAN) -fsanitize=fuzzer-no-link,address,undefined
+CC := $(if $(filter clang fuzz,$(BUILD)),clang,gcc)
+OPT := $(or $(OPT_$(BUILD)),$(error BUILD is one of release debug asan tsan cov clang fuzz))
+
+# No -Werror with sanitizers: the code they add makes gcc warn of what cannot be.
+CPPFLAGS := -D_GNU_SOURCE -Isrc -MMD -MP
+CFLAGS := -std=gnu17 -g -fno-omit-frame-pointer -fvisibility=hidden -ffunction-sections $(OPT) \
+	-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wundef -Wwrite-strings -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
+	$(if $(and $(CI),$(filter release clang,$(BUILD))),-Werror)
+# Libraries that are not libc go in statically: each shared one costs start-up time.
+LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc-sections
+LDLIBS := -l:libdeflate.a -l:libpcre2-8.a -l:libiberty.a -lm
+
+SRC := $(wildcard src/*/*.c)
+OBJ := $(SRC:%.c=$(OUT)/%.o)
+MAIN := $(OUT)/src/cmd/main.o
+CORE := $(OUT)/core.a
+UNIT := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
+FUZZ := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
+MAN := $(patsubst %.scd,build/%,$(wildcard man/*.scd))
+C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch] tools/*.[ch])
+
+all: $(KILN)
+
+build/kiln: build/release/kiln
+	ln -f $< $@
+
+$(OUT)/kiln: $(MAIN) $(CORE)
+	@echo "  LD $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(CORE): $(filter-out $(MAIN),$(OBJ))
+	@rm -f $@
+	@echo "  AR $@"
+	$(Q)ar rcs $@ $^
+
+$(OUT)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
+	@echo "  LD $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(OUT)/tools/%: LDFLAGS += -rdynamic
+$(OUT)/tools/%: $(OUT)/tools/%.o $(CORE)
+	@echo "  LD $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(UNIT): LDLIBS += -lcmocka
+$(FUZZ): LDFLAGS += -fsanitize=fuzzer
+.SECONDARY:
+
+deps:
+	@tools/deps.sh build test
+
+run:
+	@tools/deps.sh build
+	@$(MAKE) --no-print-directory build/kiln build/release/tools/example
+	@tools/demo.sh build/kiln build/release/tools/example
+
+test: deps
+	@$(MAKE) --no-print-directory check
+
+# A later make must not run tests that a broken build left behind, so this builds all of it first.
+check: $(KILN) $(UNIT) $(OUT)/data/done
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
+		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
+		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh)
+
+$(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
+	tests/data/make $(OUT)/tests/data/gen $(@D)
+	@touch $@
+
+lint:
+	@tools/deps.sh lint
+	@echo "  layers"; tools/layers.sh
+	@echo "  clang-format"; clang-format --dry-run -Werror $(C_FILES)
+	@echo "  cppcheck"; cppcheck -q -j$(JOBS) --std=c11 --language=c -Isrc -D_GNU_SOURCE -D__x86_64__ \
+		--enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		--suppressions-list=tools/cppcheck.txt $(SRC) $(wildcard tests/*/*.c tools/*.c)
+
+format:
+	clang-format -i $(C_FILES)
+
+fuzz:
+	@tools/deps.sh build fuzz
+	@$(MAKE) --no-print-directory BUILD=fuzz fuzz-run
+
+fuzz-run: $(FUZZ) $(OUT)/data/done
+	tests/fuzz/run $(SECONDS) $(OUT)/data $(FUZZ)
+
+bench:
+	@tools/deps.sh build bench
+	@$(MAKE) --no-print-directory build/kiln \
+		$(addprefix build/release/tests/bench/,gen limit decode measure)
+	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
+
+man: $(MAN)
+build/man/%: man/%.scd build/kiln
+	@mkdir -p $(@D)
+	{ cat $<; build/kiln --scdoc; } | scdoc > $@
+
+install: build/kiln man
+	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln
+	$(if $(PPROF),ln -sf kiln $(DESTDIR)$(PREFIX)/bin/pprof)
+	$(if $(MAN),install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(MAN))
+	install -D -m 644 tools/completion.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
+
+clean:
+	rm -rf build
+
+.PHONY: all deps run test check lint format fuzz fuzz-run bench man install clean
+-include $(OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

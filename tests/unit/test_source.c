@@ -1,0 +1,159 @@
+#include "test.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbol/symbol.h"
+
+static char scratch[] = "/tmp/kiln-test-XXXXXX";
+
+__attribute__((constructor)) static void enter_scratch(void)
+{
+	if (!mkdtemp(scratch) || chdir(scratch) != 0 || mkdir("a", 0700) != 0 ||
+	    mkdir("a/b", 0700) != 0)
+		abort();
+}
+
+static void write_file(const char *name, const char *text, size_t n)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	fclose(f);
+}
+
+static void check_trim(const char *path, const char *trim_path, const char *source_path,
+		       const char *want)
+{
+	struct str got = source_trim(str_of(path), trim_path, source_path);
+
+	assert_true(str_eq(got, str_of(want)));
+}
+
+TEST(trim_finds_the_source_directory_in_the_path)
+{
+	check_trim("/build/proj/x/y.c", "", "/home/me/proj", "x/y.c");
+	check_trim("/build/proj/x/proj/y.c", "", "/home/me/proj/", "x/proj/y.c");
+	check_trim("/build/proj/y.c", "", "/a/none:/home/me/proj", "y.c");
+	check_trim("/build/project/y.c", "", "/home/me/proj", "/build/project/y.c");
+	check_trim("proj/y.c", "", "/home/me/proj", "proj/y.c");
+	check_trim("/proj", "", "/home/me/proj", "/proj");
+	check_trim("", "", "x", "");
+	check_trim("/a/./b", "", ":", "b");
+}
+
+TEST(trim_takes_configured_prefixes)
+{
+	check_trim("/build/proj/y.c", "/build/proj", "/home/me/proj", "y.c");
+	check_trim("/build/proj/y.c", "/none:/build/", "", "proj/y.c");
+	check_trim("/buildings/y.c", "/build", "", "/buildings/y.c");
+	check_trim("/build", "/build", "", "/build");
+	check_trim("/x/y.c", "/z:", "", "x/y.c");
+}
+
+TEST(trim_knows_bazel)
+{
+	check_trim("/proc/self/cwd/./x.c", "", "", "x.c");
+	check_trim("/proc/self/cwd/x.c", "/other", "/src", "x.c");
+}
+
+struct reading {
+	struct arena arena;
+	struct source_file file;
+	struct err e;
+	bool ok;
+};
+
+static struct reading read_source(const char *path, const char *source_path)
+{
+	struct source_params params = { .trim_path = "", .source_path = source_path };
+	struct reading r = { 0 };
+
+	r.ok = source_read(&r.arena, &r.file, str_of(path), &params, &r.e);
+	return r;
+}
+
+TEST(lines_lose_their_ends)
+{
+	struct reading r;
+
+	write_file("crlf.c", "one\r\ntwo\n\nfour", 14);
+	r = read_source("crlf.c", ".");
+	assert_true(r.ok);
+	assert_int_equal(r.file.nlines, 4);
+	assert_true(str_eq(r.file.lines[0], STR("one")));
+	assert_true(str_eq(r.file.lines[1], STR("two")));
+	assert_true(str_eq(r.file.lines[2], STR("")));
+	assert_true(str_eq(r.file.lines[3], STR("four")));
+	arena_release(&r.arena);
+	unlink("crlf.c");
+}
+
+TEST(files_are_looked_for_upwards)
+{
+	struct reading r;
+
+	write_file("up.c", "x\n", 2);
+	r = read_source("up.c", "none:a/b");
+	assert_true(r.ok);
+	assert_int_equal(r.file.nlines, 1);
+	arena_release(&r.arena);
+	r = read_source("down.c", "none:a/b");
+	assert_false(r.ok);
+	assert_string_equal(r.e.text, "could not find file down.c on path none:a/b");
+	arena_release(&r.arena);
+	unlink("up.c");
+}
+
+TEST(absolute_paths_must_exist)
+{
+	struct reading r = read_source("/nonexistent/x.c", "a");
+
+	assert_false(r.ok);
+	assert_int_equal(r.e.kind, ERR_NOTFOUND);
+	assert_string_equal(r.e.text, "open /nonexistent/x.c: no such file or directory");
+	arena_release(&r.arena);
+}
+
+TEST(what_is_no_text_file_has_no_lines)
+{
+	static const char *const names[] = { "a", "fifo", "/dev/zero" };
+
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	for (size_t i = 0; i < 3; i++) {
+		struct reading r = read_source(names[i], ".");
+
+		assert_true(r.ok);
+		assert_int_equal(r.file.nlines, 0);
+		arena_release(&r.arena);
+	}
+	unlink("fifo");
+}
+
+TEST(a_huge_line_ends_the_file)
+{
+	struct buf text = { 0 };
+	struct reading r;
+
+	buf_puts(&text, "one\n");
+	buf_fill(&text, 'x', 65535);
+	buf_puts(&text, "\nthree\n");
+	buf_fill(&text, 'x', 65536);
+	buf_puts(&text, "\nfive\n");
+	write_file("wide.c", text.p, text.n);
+	r = read_source("wide.c", ".");
+	assert_true(r.ok);
+	assert_int_equal(r.file.nlines, 3);
+	arena_release(&r.arena);
+	buf_release(&text);
+	unlink("wide.c");
+}
+
+TEST(zz_scratch_is_empty_again)
+{
+	assert_int_equal(rmdir("a/b"), 0);
+	assert_int_equal(rmdir("a"), 0);
+	assert_int_equal(rmdir(scratch), 0);
+}

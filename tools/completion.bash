@@ -1,0 +1,10 @@
+# Completes kiln's flags in bash, from the table that the program itself reads them by.
+_kiln()
+{
+	local word=${COMP_WORDS[COMP_CWORD]/#--/-}
+
+	COMPREPLY=()
+	[[ $word == -* ]] || return
+	mapfile -t COMPREPLY < <(compgen -W "$("$1" --complete 2>/dev/null)" -- "$word")
+}
+complete -o default -F _kiln kiln

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs the Debian packages that the named jobs need, if any is missing.
+# Usage: tools/deps.sh build|test|lint|fuzz|bench ...
+set -eu
+
+need=
+for job; do
+	case $job in
+	build) need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc" ;;
+	test) need="$need libcmocka-dev perl" ;;
+	lint) need="$need clang-format cppcheck" ;;
+	fuzz) need="$need clang" ;;
+	bench) need="$need golang-go python3" ;;
+	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
+	esac
+done
+
+missing=
+have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
+for package in $need; do
+	case "
+$have
+" in
+	*"
+$package
+"*) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+	echo "Missing packages; as root: apt-get install$missing" >&2
+	exit 1
+fi
+echo "Installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086  # a list of names
+install() { apt-get install -qq -y --no-install-recommends $missing >"$log" 2>&1; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install || { apt-get update -qq >"$log" 2>&1 && install; } || { cat "$log" >&2; exit 1; }

@@ -10,37 +10,6 @@ static bool is_gzip(struct str s)
 	return s.n >= 2 && (unsigned char)s.p[0] == 0x1f && (unsigned char)s.p[1] == 0x8b;
 }
 
-static bool fail(enum libdeflate_result r, size_t max_bytes, struct err *e)
-{
-	if (r == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return err_set(e, ERR_LIMIT,
-			       "decompressing profile: unpacks to more than %zu bytes; "
-			       "raise -max_profile_size if it is meant to",
-			       max_bytes);
-	return err_set(e, ERR_FORMAT,
-		       "decompressing profile: unexpected EOF, or the gzip data is damaged");
-}
-
-/* Unpacks all members to `to`; *used is how much there is. */
-static enum libdeflate_result unpack(struct libdeflate_decompressor *d, struct str data, char *to,
-				     size_t room, size_t *used)
-{
-	enum libdeflate_result r = LIBDEFLATE_SUCCESS;
-
-	*used = 0;
-	while (r == LIBDEFLATE_SUCCESS && data.n) {
-		size_t in_n = 0, out_n = 0;
-
-		r = libdeflate_gzip_decompress_ex(d, data.p, data.n, to + *used, room - *used,
-						  &in_n, &out_n);
-		if (r == LIBDEFLATE_SUCCESS) {
-			data = str_from(data, in_n);
-			*used += out_n;
-		}
-	}
-	return r;
-}
-
 /* What the last member says of its size (RFC 1952: ISIZE). It may lie. */
 static size_t claimed_size(struct str data)
 {
@@ -51,13 +20,76 @@ static size_t claimed_size(struct str data)
 		       : (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
 }
 
+/* A gzip file in the making: what is left to unpack, and where to. */
+struct unpacker {
+	struct libdeflate_decompressor *d;
+	struct str data; /* from the member on that comes next, or failed */
+	char *to;
+	size_t room, used;
+};
+
+static enum libdeflate_result unpack(struct unpacker *u)
+{
+	enum libdeflate_result r = LIBDEFLATE_SUCCESS;
+
+	u->used = 0;
+	while (r == LIBDEFLATE_SUCCESS && u->data.n) {
+		size_t in_n = 0, out_n = 0;
+
+		r = libdeflate_gzip_decompress_ex(u->d, u->data.p, u->data.n, u->to + u->used,
+						  u->room - u->used, &in_n, &out_n);
+		if (r == LIBDEFLATE_SUCCESS) {
+			u->data = str_from(u->data, in_n);
+			u->used += out_n;
+		}
+	}
+	return r;
+}
+
+/* Length of a member's header (RFC 1952), or more than there is if it is cut off. */
+static size_t header_bytes(struct str m)
+{
+	const unsigned char *p = (const unsigned char *)m.p;
+	size_t n = 10;
+
+	if (m.n < n)
+		return m.n + 1;
+	if (p[3] & 4) /* FEXTRA */
+		n += m.n < n + 2 ? m.n : 2 + (size_t)p[n] + ((size_t)p[n + 1] << 8);
+	for (int text = 8; text <= 16; text *= 2) { /* FNAME, FCOMMENT */
+		while ((p[3] & text) && n < m.n && p[n])
+			n++;
+		n += (p[3] & text) != 0;
+	}
+	return p[3] & 2 ? n + 2 : n; /* FHCRC */
+}
+
+/* libdeflate only says that something is wrong. These are Go's words for what it is. */
+static const char *find_damage(const struct unpacker *u)
+{
+	struct str m = u->data;
+	size_t in_n = 0, out_n = 0, header = header_bytes(m);
+
+	if (m.n >= 2 && !is_gzip(m))
+		return "gzip: invalid header";
+	if (header > m.n)
+		return "unexpected EOF";
+	if (libdeflate_deflate_decompress_ex(u->d, m.p + header, m.n - header, u->to + u->used,
+					     u->room - u->used, &in_n,
+					     &out_n) == LIBDEFLATE_SUCCESS)
+		return m.n - header - in_n < 8 ? "unexpected EOF" : "gzip: invalid checksum";
+	/* A file that is all there ends in its size. */
+	if (claimed_size(m) >= m.n && claimed_size(m) / m.n < MAX_RATIO)
+		return "flate: corrupt input";
+	return "unexpected EOF";
+}
+
 bool profile_unpack(struct arena *a, struct str data, size_t max_bytes, struct str *out,
 		    struct err *e)
 {
-	struct libdeflate_decompressor *d;
+	struct unpacker u = { .data = data };
 	enum libdeflate_result r;
-	size_t bound, room, used;
-	char *to;
+	size_t bound;
 
 	if (max_bytes > UINT32_MAX)
 		max_bytes = UINT32_MAX; /* offsets in a profile have 32 bits */
@@ -67,18 +99,27 @@ bool profile_unpack(struct arena *a, struct str data, size_t max_bytes, struct s
 		       err_set(e, ERR_LIMIT, "larger than %zu bytes; raise -max_profile_size",
 			       max_bytes);
 	bound = data.n < max_bytes / MAX_RATIO ? data.n * MAX_RATIO + 1 : max_bytes;
-	room = claimed_size(data) < bound ? claimed_size(data) : bound;
-	d = libdeflate_alloc_decompressor();
-	if (!d)
+	u.d = libdeflate_alloc_decompressor();
+	if (!u.d)
 		return err_set(e, ERR_IO, "decompressing profile: out of memory");
-	to = arena_raw(a, room);
-	r = unpack(d, data, to, room, &used);
-	if (r == LIBDEFLATE_INSUFFICIENT_SPACE && room < bound) {
+	u.room = claimed_size(data) < bound ? claimed_size(data) : bound;
+	u.to = arena_raw(a, u.room);
+	r = unpack(&u);
+	if (r == LIBDEFLATE_INSUFFICIENT_SPACE && u.room < bound) {
 		/* Pages that stay untouched cost nothing, so take the upper bound. */
-		to = arena_raw(a, bound);
-		r = unpack(d, data, to, bound, &used);
+		u.room = bound;
+		u.to = arena_raw(a, bound);
+		u.data = data;
+		r = unpack(&u);
 	}
-	libdeflate_free_decompressor(d);
-	*out = (struct str){ to, used };
-	return r == LIBDEFLATE_SUCCESS || fail(r, max_bytes, e);
+	if (r == LIBDEFLATE_INSUFFICIENT_SPACE)
+		err_set(e, ERR_LIMIT,
+			"decompressing profile: unpacks to more than %zu bytes; raise "
+			"-max_profile_size if it is meant to",
+			max_bytes);
+	else if (r != LIBDEFLATE_SUCCESS)
+		err_set(e, ERR_FORMAT, "decompressing profile: %s", find_damage(&u));
+	libdeflate_free_decompressor(u.d);
+	*out = (struct str){ u.to, u.used };
+	return r == LIBDEFLATE_SUCCESS;
 }

@@ -167,6 +167,30 @@ static int64_t total(const struct pipeline *x, uint32_t value)
 	return base_sum > 0 ? divided(base_sum, base_div) : divided(sum, div);
 }
 
+static struct granularity granularity(const struct analyze_options *o)
+{
+	struct granularity g = { .inlines = !o->noinlines, .column = o->showcolumns };
+
+	switch (o->granularity) {
+	case GRANULARITY_FILES:
+		g.filename = true;
+		break;
+	case GRANULARITY_FILEFUNCTIONS:
+		g.function = g.filename = true;
+		break;
+	case GRANULARITY_LINES:
+		g.function = g.filename = g.line = true;
+		break;
+	case GRANULARITY_ADDRESSES:
+		g.function = g.filename = g.line = g.address = true;
+		g.column |= g.inlines; /* as pprof has it */
+		break;
+	default:
+		g.function = true;
+	}
+	return g;
+}
+
 static bool set_params(struct pipeline *x, struct err *e)
 {
 	const struct analyze_options *o = &x->o;
@@ -177,7 +201,8 @@ static bool set_params(struct pipeline *x, struct err *e)
 	if (o->divide_by == 0)
 		return err_set(e, ERR_USAGE, "zero divisor specified");
 	list_filters(x);
-	x->params = (struct report_params){ .value = value,
+	x->params = (struct report_params){ .keep = granularity(o),
+					    .value = value,
 					    .mean = o->mean,
 					    .compact_labels = o->compact_labels,
 					    .call_tree = o->call_tree,
@@ -204,48 +229,22 @@ static bool set_params(struct pipeline *x, struct err *e)
 	return true;
 }
 
-/* ---- aggregation */
-
-static void aggregate(struct pipeline *x)
-{
-	struct granularity g = { .inlines = !x->o.noinlines, .column = x->o.showcolumns };
-
-	switch (x->o.granularity) {
-	case GRANULARITY_FILES:
-		g.filename = true;
-		break;
-	case GRANULARITY_FILEFUNCTIONS:
-		g.function = g.filename = true;
-		break;
-	case GRANULARITY_LINES:
-		g.function = g.filename = g.line = true;
-		break;
-	case GRANULARITY_ADDRESSES:
-		if (g.inlines)
-			return;
-		g.function = g.filename = g.line = g.address = true;
-		break;
-	default:
-		g.function = true;
-	}
-	profile_aggregate(x->a, &x->p, &g);
-}
-
 /* Graphs show source files without the build machine's part of their names. */
 static void trim_paths(struct pipeline *x)
 {
 	struct profile *p = &x->p;
-	struct function *functions =
-		arena_copy(x->a, p->functions, p->nfunctions * sizeof(*functions));
+	const struct function *shared = p->functions;
 
 	for (uint32_t i = 0; i < p->nfunctions; i++) {
-		struct str name = profile_str(p, functions[i].filename);
+		struct str name = profile_str(p, shared[i].filename);
 		struct str trimmed = source_trim(name, x->o.trim_path, x->o.source_path);
 
-		if (trimmed.n != name.n)
-			functions[i].filename = strings_add(p->strings, trimmed);
+		if (trimmed.n == name.n)
+			continue;
+		if (p->functions == shared)
+			p->functions = arena_copy(x->a, shared, p->nfunctions * sizeof(*shared));
+		p->functions[i].filename = strings_add(p->strings, trimmed);
 	}
-	p->functions = functions;
 }
 
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
@@ -266,9 +265,11 @@ bool analyze_report(struct session *s, const struct analyze_request *q, struct b
 	ok = (!relative || apply_filters(&x, e)) && set_params(&x, e) &&
 	     (relative || apply_filters(&x, e));
 	if (ok) {
-		aggregate(&x);
+		if (q->report->flags & REPORT_PROFILE)
+			profile_aggregate(x.a, &x.p, &x.params.keep);
 		if (q->report->flags & REPORT_GRAPH) {
-			trim_paths(&x);
+			if (x.params.keep.filename)
+				trim_paths(&x);
 			profile_remove_base_label(x.a, &x.p);
 		}
 		ok = report_print(out, q->report, x.a, &x.p, &x.params, e);

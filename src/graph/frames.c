@@ -8,16 +8,27 @@
 
 struct frame_reader {
 	const struct profile *p;
+	struct granularity keep;
 	bool with_objects;
 	uint32_t *clean_of; /* filename -> cleaned name + 1 */
 };
 
-struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p, bool with_objects)
+struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p,
+				      const struct granularity *keep, bool with_objects)
 {
 	struct frame_reader *r = arena_new(a, struct frame_reader);
 
-	*r = (struct frame_reader){ p, with_objects, arena_many(a, p->strings->n, uint32_t) };
+	*r = (struct frame_reader){ p, *keep, with_objects, NULL };
+	if (keep->filename)
+		r->clean_of = arena_many(a, p->strings->n, uint32_t);
 	return r;
+}
+
+uint32_t frame_count(const struct frame_reader *r, uint32_t loc)
+{
+	uint32_t n = r->p->locations[loc].nlines;
+
+	return n > 1 && r->keep.inlines ? n : 1;
 }
 
 static uint32_t clean_file(struct frame_reader *r, uint32_t file)
@@ -34,25 +45,35 @@ static uint32_t clean_file(struct frame_reader *r, uint32_t file)
 	return r->clean_of[file] - 1;
 }
 
-void frame_info(struct frame_reader *r, uint32_t loc, uint32_t line, struct node_info *info)
+/* The line of a frame; without inlines that is the last one. NULL: nothing is known of it. */
+static const struct line *frame_line(const struct frame_reader *r, const struct location *l,
+				     uint32_t frame)
+{
+	if (!r->keep.inlines && l->nlines)
+		frame = l->nlines - 1;
+	return frame < l->nlines ? &r->p->lines[l->first_line + frame] : NULL;
+}
+
+void frame_info(struct frame_reader *r, uint32_t loc, uint32_t frame, struct node_info *info)
 {
 	const struct profile *p = r->p;
+	const struct granularity *keep = &r->keep;
 	const struct location *l = &p->locations[loc];
-	const struct line *n = line < l->nlines ? &p->lines[l->first_line + line] : NULL;
+	const struct line *n = frame_line(r, l, frame);
 	uint32_t object = l->mapping == NONE ? 0 : p->mappings[l->mapping].file;
 	const struct function *f;
 
-	*info = (struct node_info){ .address = l->address };
+	*info = (struct node_info){ .address = keep->address ? l->address : 0 };
 	if (!n || n->function == NONE) {
 		info->object = object;
 		return;
 	}
 	f = &p->functions[n->function];
-	info->name = f->name;
-	info->line = n->line;
-	info->column = n->column;
-	info->file = clean_file(r, f->filename);
-	if (r->with_objects || !f->name) {
+	info->name = keep->function ? f->name : 0;
+	info->line = keep->line ? n->line : 0;
+	info->column = keep->line && keep->column ? n->column : 0;
+	info->file = keep->filename ? clean_file(r, f->filename) : 0;
+	if (r->with_objects || !info->name) {
 		info->object = object;
 		info->start_line = f->start_line;
 	}
@@ -100,6 +121,7 @@ struct node_table {
 	vec(struct node_info) infos;
 	struct map map;
 	uint64_t seed;
+	uint32_t *of_function; /* node + 1, where that depends on the function alone; or NULL */
 };
 
 static bool same_info(const void *ctx, uint32_t index)
@@ -121,29 +143,47 @@ static uint32_t add_info(struct node_table *t, const struct node_info *info)
 	return at;
 }
 
-void frames_init(struct arena *a, struct frames *f, const struct profile *p, bool with_objects)
+/* The node of a frame. Where only its function counts, that is looked up once per function. */
+static uint32_t add_frame(struct node_table *t, struct frame_reader *r, uint32_t loc,
+			  uint32_t frame)
 {
-	struct frame_reader *r = frame_reader_new(a, p, with_objects);
+	const struct line *line = frame_line(r, &r->p->locations[loc], frame);
+	uint32_t *known = NULL;
+	struct node_info info;
+	uint32_t node;
+
+	if (t->of_function && line && line->function != NONE)
+		known = &t->of_function[line->function];
+	if (known && *known)
+		return *known - 1;
+	frame_info(r, loc, frame, &info);
+	node = add_info(t, &info);
+	if (known && info.name)
+		*known = node + 1;
+	return node;
+}
+
+void frames_init(struct arena *a, struct frames *f, const struct profile *p,
+		 const struct granularity *keep, bool with_objects)
+{
+	struct frame_reader *r = frame_reader_new(a, p, keep, with_objects);
 	struct node_table table = { .seed = map_seed() };
 	vec(uint32_t) lists = { 0 };
-	struct node_info info;
 
+	if (!keep->line && !keep->address && !with_objects)
+		table.of_function = arena_many(a, p->nfunctions, uint32_t);
 	*f = (struct frames){ .of = arena_many(a, p->nlocations, uint32_t) };
 	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		uint32_t n = p->locations[loc].nlines;
+		uint32_t n = frame_count(r, loc);
 
-		if (n <= 1) {
-			frame_info(r, loc, 0, &info);
-			f->of[loc] = add_info(&table, &info);
+		if (n == 1) {
+			f->of[loc] = add_frame(&table, r, loc, 0);
 			continue;
 		}
-		f->has_inlines = true;
 		f->of[loc] = MANY_FRAMES | (uint32_t)lists.n;
 		vec_push(&lists, n);
-		while (n-- > 0) {
-			frame_info(r, loc, n, &info);
-			vec_push(&lists, add_info(&table, &info));
-		}
+		while (n-- > 0)
+			vec_push(&lists, add_frame(&table, r, loc, n));
 	}
 	map_release(&table.map);
 	f->nnodes = (uint32_t)table.infos.n;

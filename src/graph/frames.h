@@ -13,10 +13,10 @@ struct frames {
 	uint32_t *lists;
 	struct node_info *infos; /* of the nodes */
 	uint32_t nnodes;
-	bool has_inlines;
 };
 
-void frames_init(struct arena *a, struct frames *f, const struct profile *p, bool with_objects);
+void frames_init(struct arena *a, struct frames *f, const struct profile *p,
+		 const struct granularity *keep, bool with_objects);
 
 /* The nodes of a location, caller first. */
 static inline const uint32_t *frames_of(const struct frames *f, uint32_t loc, uint32_t *n)

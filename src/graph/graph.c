@@ -339,7 +339,7 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 	uint32_t *kept = NULL;
 
 	*g = (struct graph){ .is_visual = params->visual };
-	frames_init(a, &t.frames, p, params->with_objects);
+	frames_init(a, &t.frames, p, &params->keep, params->with_objects);
 	if (params->call_tree) {
 		tree_build(a, g, p, &t.frames, params);
 		set_cuts(&t);

@@ -65,8 +65,9 @@ struct graph {
 enum graph_sort { GRAPH_SORT_FLAT, GRAPH_SORT_CUM };
 
 struct graph_params {
-	uint32_t value; /* sample type to weigh by */
-	bool mean;	/* divide by the first sample type */
+	struct granularity keep; /* what tells frames apart */
+	uint32_t value;		 /* sample type to weigh by */
+	bool mean;		 /* divide by the first sample type */
 	bool call_tree;
 	bool drop_negative;
 	bool with_objects;  /* tell frames of different binaries and start lines apart */
@@ -86,10 +87,13 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 
 /* "main.go:12 0x..." and so on: what a node is called in text. */
 void node_info_text(struct buf *out, const struct profile *p, const struct node_info *i);
-/* Tells what frame line `line` of a location is; a location without lines has one frame, line 0. */
+/* Tells what the frames of a location are, innermost first. There is at least one, even if nothing
+ * is known of it. */
 struct frame_reader;
-struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p, bool with_objects);
-void frame_info(struct frame_reader *r, uint32_t loc, uint32_t line, struct node_info *info);
+struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p,
+				      const struct granularity *keep, bool with_objects);
+uint32_t frame_count(const struct frame_reader *r, uint32_t loc);
+void frame_info(struct frame_reader *r, uint32_t loc, uint32_t frame, struct node_info *info);
 
 static inline int64_t divided(int64_t sum, int64_t div)
 {

@@ -44,6 +44,9 @@ static void aggregate_lines(struct arena *a, struct profile *p, const struct gra
 
 void profile_aggregate(struct arena *a, struct profile *p, const struct granularity *keep)
 {
+	if (keep->inlines && keep->function && keep->filename && keep->line && keep->column &&
+	    keep->address)
+		return;
 	p->mappings = arena_copy(a, p->mappings, p->nmappings * sizeof(*p->mappings));
 	for (uint32_t i = 0; i < p->nmappings; i++) {
 		p->mappings[i].has_inline_frames &= keep->inlines;

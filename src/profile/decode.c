@@ -20,7 +20,12 @@
 /* Samples are handed out to threads in runs of this many. */
 enum { RUN_SAMPLES = 1 << 14, PARALLEL_BYTES = 1 << 20 };
 
-typedef vec(struct wire) messages;
+/* Where a message is in the file; files are smaller than 4 GB. */
+struct span {
+	uint32_t start, n;
+};
+
+typedef vec(struct span) messages;
 
 struct run {
 	struct wire bytes;    /* of the top level, from the run's first sample on */
@@ -32,12 +37,14 @@ struct id_index {
 	uint32_t *dense; /* index + 1 */
 	uint64_t ndense;
 	struct map sparse;
-	uint64_t *ids;
+	const char *rows; /* the table; a row starts with its id */
+	size_t row_bytes;
 };
 
 struct decoder {
 	struct profile *p;
 	struct arena *a;
+	const uint8_t *bytes;
 	messages types, mappings, locations, functions, texts, period_types;
 	vec(struct run) runs;
 	vec(uint64_t) comments;
@@ -50,44 +57,48 @@ struct decoder {
 	const uint8_t *samples_start;
 };
 
+struct id_key {
+	const struct id_index *x;
+	uint64_t id;
+};
+
 static bool same_id(const void *ctx, uint32_t index)
 {
-	const uint64_t *const *k = ctx;
+	const struct id_key *k = ctx;
+	uint64_t id;
 
-	return k[0][index] == *k[1];
+	memcpy(&id, k->x->rows + index * k->x->row_bytes, sizeof(id));
+	return id == k->id;
 }
 
-static void ids_init(struct id_index *x, struct arena *a, size_t n)
+static void ids_init(struct id_index *x, struct arena *a, const void *rows, size_t row_bytes,
+		     size_t n)
 {
-	x->ndense = n * 2 + 64;
+	*x = (struct id_index){ .ndense = n * 2 + 64, .rows = rows, .row_bytes = row_bytes };
 	x->dense = arena_many(a, x->ndense, uint32_t);
-	x->ids = arena_many_raw(a, n, uint64_t);
 }
 
 /* False if the id is there already. */
 static bool ids_add(struct id_index *x, uint64_t id, uint32_t index)
 {
-	const uint64_t *key[2] = { x->ids, &id };
-	uint64_t hash;
+	struct id_key key = { x, id };
 
-	x->ids[index] = id;
 	if (id < x->ndense) {
 		if (x->dense[id])
 			return false;
 		x->dense[id] = index + 1;
 		return true;
 	}
-	hash = hash_bytes(map_seed(), &id, sizeof(id));
-	return map_put(&x->sparse, hash, index, same_id, key) == index;
+	return map_put(&x->sparse, hash_mix(map_seed(), id), index, same_id, &key) == index;
 }
 
 static uint32_t ids_find(const struct id_index *x, uint64_t id)
 {
-	const uint64_t *key[2] = { x->ids, &id };
+	struct id_key key = { x, id };
 
 	if (id < x->ndense)
 		return x->dense[id] - 1; /* 0 - 1 is NONE */
-	return map_get(&x->sparse, hash_bytes(map_seed(), &id, sizeof(id)), same_id, key);
+	return map_get(&x->sparse, hash_mix(map_seed(), id), same_id, &key);
 }
 
 /* Enters an id into its index, and holds it to pprof's rules. */
@@ -111,10 +122,22 @@ static bool set_number(const struct field *f, uint64_t *to)
 	return f->type == WIRE_VARINT;
 }
 
-static bool push_message(const struct field *f, messages *to)
+static bool push_message(const struct decoder *d, const struct field *f, messages *to)
 {
-	vec_push(to, f->bytes);
-	return f->type == WIRE_BYTES;
+	struct span s = { (uint32_t)(f->bytes.p - d->bytes),
+			  (uint32_t)(f->bytes.end - f->bytes.p) };
+
+	if (f->type != WIRE_BYTES)
+		return false;
+	vec_push(to, s);
+	return true;
+}
+
+static struct wire message(const struct decoder *d, const messages *m, size_t i)
+{
+	const uint8_t *start = d->bytes + m->at[i].start;
+
+	return (struct wire){ start, start + m->at[i].n };
 }
 
 static bool push_numbers(const struct field *f, struct decoder *d)
@@ -138,7 +161,7 @@ static bool push_text(const struct field *f, struct decoder *d)
 {
 	if (d->texts.n == 0 && f->type == WIRE_BYTES && f->bytes.p != f->bytes.end)
 		return false; /* string_table[0] must be "" */
-	return push_message(f, &d->texts);
+	return push_message(d, f, &d->texts);
 }
 
 static bool push_sample(const struct field *f, struct decoder *d, const uint8_t *start,
@@ -162,15 +185,15 @@ static bool top_field(struct decoder *d, const struct field *f, const uint8_t *s
 
 	switch (f->number) {
 	case 1:
-		return push_message(f, &d->types);
+		return push_message(d, f, &d->types);
 	case 2:
 		return push_sample(f, d, start, end);
 	case 3:
-		return push_message(f, &d->mappings);
+		return push_message(d, f, &d->mappings);
 	case 4:
-		return push_message(f, &d->locations);
+		return push_message(d, f, &d->locations);
 	case 5:
-		return push_message(f, &d->functions);
+		return push_message(d, f, &d->functions);
 	case 6:
 		return push_text(f, d);
 	case 7:
@@ -185,7 +208,7 @@ static bool top_field(struct decoder *d, const struct field *f, const uint8_t *s
 		d->p->duration_nanos = (int64_t)f->value;
 		return f->type == WIRE_VARINT;
 	case 11:
-		return push_message(f, &d->period_types);
+		return push_message(d, f, &d->period_types);
 	case 12:
 		if (!set_number(f, &v))
 			return false;
@@ -218,7 +241,7 @@ static void read_strings(struct decoder *d)
 {
 	d->string_of = arena_many_raw(d->a, d->texts.n, uint32_t);
 	for (size_t i = 0; i < d->texts.n; i++) {
-		struct wire w = d->texts.at[i];
+		struct wire w = message(d, &d->texts, i);
 
 		d->string_of[i] = strings_add(
 			d->p->strings, (struct str){ (const char *)w.p, (size_t)(w.end - w.p) });
@@ -373,7 +396,7 @@ static size_t total_bytes(const messages *m)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->n; i++)
-		n += (size_t)(m->at[i].end - m->at[i].p);
+		n += m->at[i].n;
 	return n;
 }
 
@@ -383,11 +406,11 @@ static bool read_header(struct decoder *d)
 
 	p->types = arena_many(d->a, d->types.n, struct value_type);
 	for (; p->ntypes < d->types.n; p->ntypes++)
-		if (!read_value_type(d, d->types.at[p->ntypes], &p->types[p->ntypes]))
+		if (!read_value_type(d, message(d, &d->types, p->ntypes), &p->types[p->ntypes]))
 			return false;
 	for (size_t i = 0; i < d->period_types.n; i++) {
 		p->period_type = (struct value_type){ 0 };
-		if (!read_value_type(d, d->period_types.at[i], &p->period_type))
+		if (!read_value_type(d, message(d, &d->period_types, i), &p->period_type))
 			return false;
 	}
 	p->comments = arena_many(d->a, d->comments.n, uint32_t);
@@ -408,26 +431,29 @@ static bool read_tables(struct decoder *d)
 	if (!read_header(d))
 		return false;
 	p->mappings = arena_many(d->a, d->mappings.n, struct mapping);
-	ids_init(&d->mapping_ids, d->a, d->mappings.n);
+	ids_init(&d->mapping_ids, d->a, p->mappings, sizeof(*p->mappings), d->mappings.n);
 	for (; p->nmappings < d->mappings.n; p->nmappings++) {
-		if (!read_mapping(d, d->mappings.at[p->nmappings], &p->mappings[p->nmappings]))
+		if (!read_mapping(d, message(d, &d->mappings, p->nmappings),
+				  &p->mappings[p->nmappings]))
 			return false;
 		enter_id(d, &d->mapping_ids, p->mappings[p->nmappings].id, p->nmappings, "mapping");
 	}
 	p->functions = arena_many(d->a, d->functions.n, struct function);
-	ids_init(&d->function_ids, d->a, d->functions.n);
+	ids_init(&d->function_ids, d->a, p->functions, sizeof(*p->functions), d->functions.n);
 	for (; p->nfunctions < d->functions.n; p->nfunctions++) {
-		if (!read_function(d, d->functions.at[p->nfunctions], &p->functions[p->nfunctions]))
+		if (!read_function(d, message(d, &d->functions, p->nfunctions),
+				   &p->functions[p->nfunctions]))
 			return false;
 		enter_id(d, &d->function_ids, p->functions[p->nfunctions].id, p->nfunctions,
 			 "function");
 	}
 	p->locations = arena_many(d->a, d->locations.n, struct location);
-	ids_init(&d->location_ids, d->a, d->locations.n);
+	ids_init(&d->location_ids, d->a, p->locations, sizeof(*p->locations), d->locations.n);
 	/* A line takes two bytes or more. */
 	p->lines = arena_many_raw(d->a, total_bytes(&d->locations) / 2, struct line);
 	for (; p->nlocations < d->locations.n; p->nlocations++) {
-		if (!read_location(d, d->locations.at[p->nlocations], &p->locations[p->nlocations]))
+		if (!read_location(d, message(d, &d->locations, p->nlocations),
+				   &p->locations[p->nlocations]))
 			return false;
 		enter_id(d, &d->location_ids, p->locations[p->nlocations].id, p->nlocations,
 			 "location");
@@ -711,7 +737,7 @@ enum decode_result proto_decode(struct profile *p, struct arena *a, struct strin
 				struct str data, const struct parse_params *params, struct err *e)
 {
 	const uint8_t *bytes = (const uint8_t *)data.p;
-	struct decoder d = { .p = p, .a = a };
+	struct decoder d = { .p = p, .a = a, .bytes = bytes };
 	enum decode_result result;
 
 	*p = (struct profile){ .strings = strings };

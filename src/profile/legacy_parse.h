@@ -138,8 +138,6 @@ void legacy_renumber(struct legacy *r);
 
 /* What a heap sampled at one allocation in `rate` bytes is estimated to hold. */
 void legacy_unbias(int64_t *count, int64_t *size, int64_t rate);
-/* Truncates as amd64 does: what does not fit is INT64_MIN. */
-int64_t int_of_double(double d);
 
 /* ---- memory maps (legacy_maps.c) */
 

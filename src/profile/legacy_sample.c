@@ -1,5 +1,7 @@
 #include "profile/legacy_parse.h"
 
+#include "base/int.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -218,11 +220,6 @@ void legacy_renumber(struct legacy *r)
 	arena_release(&scratch);
 }
 
-int64_t int_of_double(double d)
-{
-	return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
-}
-
 void legacy_unbias(int64_t *count, int64_t *size, int64_t rate)
 {
 	double n = (double)*count, bytes = (double)*size, scale;
@@ -231,7 +228,7 @@ void legacy_unbias(int64_t *count, int64_t *size, int64_t rate)
 		*count = *size = 0;
 	} else if (rate > 1) {
 		scale = 1 / (1 - exp(-(bytes / n) / (double)rate));
-		*count = int_of_double(n * scale);
-		*size = int_of_double(bytes * scale);
+		*count = int_from_double(n * scale);
+		*size = int_from_double(bytes * scale);
 	}
 }

@@ -1,4 +1,5 @@
 /* Go's count profiles, and threadz and contentionz pages of C++ servers. */
+#include "base/int.h"
 #include "profile/legacy_parse.h"
 
 #include "base/number.h"
@@ -269,8 +270,8 @@ static bool read_contention_sample(struct legacy *r, const struct contention_hea
 		return false;
 	if (h->period > 0) {
 		if (h->hz > 0)
-			values[1] = int_of_double((double)values[1] * (double)h->period /
-						  ((double)h->hz / 1e9));
+			values[1] = int_from_double((double)values[1] * (double)h->period /
+						    ((double)h->hz / 1e9));
 		values[0] = (int64_t)((uint64_t)values[0] * (uint64_t)h->period);
 	}
 	if (!legacy_addresses(r, l.addresses, line, e))

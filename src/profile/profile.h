@@ -57,8 +57,9 @@ struct mapping {
 
 struct location {
 	uint64_t id, address;
-	uint32_t mapping;	     /* or NONE */
-	uint32_t first_line, nlines; /* innermost inlined function first */
+	uint32_t mapping;    /* or NONE */
+	uint32_t first_line; /* innermost inlined function first */
+	uint32_t nlines;
 	bool is_folded;
 };
 

@@ -18,7 +18,7 @@ struct folder {
 	vec(uint32_t) frames; /* strings, root first */
 	vec(uint32_t) stack;  /* of the sample at hand */
 	vec(uint32_t) texts;  /* of locations: strings, caller first */
-	uint32_t *first_text; /* by location: index in texts + 1 */
+	uint32_t *first_text; /* by location, and one more: index in texts */
 	struct map map;
 	uint64_t seed;
 };
@@ -40,20 +40,20 @@ static uint32_t frame_string(struct folder *f, const struct node_info *info, str
 static void name_locations(struct folder *f)
 {
 	const struct profile *p = f->r->p;
-	struct frame_reader *reader = frame_reader_new(f->r->a, p, false);
+	struct frame_reader *reader = frame_reader_new(f->r->a, p, &f->r->params->keep, false);
 	struct buf text = { 0 };
 
-	f->first_text = arena_many(f->r->a, p->nlocations, uint32_t);
+	f->first_text = arena_many(f->r->a, (size_t)p->nlocations + 1, uint32_t);
 	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		uint32_t n = p->locations[loc].nlines ? p->locations[loc].nlines : 1;
+		uint32_t n = frame_count(reader, loc);
 
-		f->first_text[loc] = (uint32_t)f->texts.n;
 		while (n-- > 0) {
 			struct node_info info;
 
 			frame_info(reader, loc, n, &info);
 			vec_push(&f->texts, frame_string(f, &info, &text));
 		}
+		f->first_text[loc + 1] = (uint32_t)f->texts.n;
 	}
 	buf_release(&text);
 }
@@ -75,10 +75,9 @@ static struct folded_stack *fold(struct folder *f, const struct sample *s)
 	f->stack.n = 0;
 	for (uint32_t i = s->nstack; i-- > 0;) {
 		uint32_t loc = p->stacks[s->stack + i];
-		uint32_t n = p->locations[loc].nlines ? p->locations[loc].nlines : 1;
 
-		for (uint32_t k = 0; k < n; k++)
-			vec_push(&f->stack, f->texts.at[f->first_text[loc] + k]);
+		for (uint32_t k = f->first_text[loc]; k < f->first_text[loc + 1]; k++)
+			vec_push(&f->stack, f->texts.at[k]);
 	}
 	at = map_put(&f->map, hash_bytes(f->seed, f->stack.at, f->stack.n * sizeof(*f->stack.at)),
 		     f->stacks.n, same_stack, f);

@@ -35,7 +35,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_proto = {
 	.name = "proto",
-	.flags = REPORT_UNTRIMMED | REPORT_ADDRESSES | REPORT_BINARY,
+	.flags = REPORT_UNTRIMMED | REPORT_ADDRESSES | REPORT_PROFILE | REPORT_BINARY,
 	.extension = "pb.gz",
 	.run = run,
 };

@@ -318,6 +318,6 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_raw = {
 	.name = "raw",
-	.flags = REPORT_UNTRIMMED | REPORT_ADDRESSES,
+	.flags = REPORT_UNTRIMMED | REPORT_ADDRESSES | REPORT_PROFILE,
 	.run = run,
 };

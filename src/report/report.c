@@ -55,6 +55,7 @@ static void build_graph(struct report_run *r, unsigned flags)
 
 	graph_build(r->a, &r->g, r->p,
 		    &(struct graph_params){
+			    .keep = o->keep,
 			    .value = o->value,
 			    .mean = o->mean,
 			    .call_tree = o->call_tree && (flags & REPORT_TREE),

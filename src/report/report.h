@@ -11,7 +11,8 @@
 #include "profile/profile.h"
 
 struct report_params {
-	uint32_t value; /* sample type */
+	struct granularity keep; /* what tells frames apart */
+	uint32_t value;		 /* sample type */
 	bool mean, compact_labels, call_tree, drop_negative, is_cum_sorted;
 	int64_t max_nodes; /* 0: all */
 	double node_fraction, edge_fraction;
@@ -37,19 +38,20 @@ struct report_run {
 };
 
 enum report_flag {
-	REPORT_GRAPH = 1,	    /* wants r->g */
-	REPORT_UNTRIMMED = 2,	    /* shows all nodes and edges, whatever the options say */
-	REPORT_ALL_NODES = 4,	    /* no limit of 80 nodes by default */
-	REPORT_ADDRESSES = 8,	    /* always by address */
-	REPORT_LINES = 16,	    /* always by line */
-	REPORT_NOINLINES = 32,	    /* never with inlined frames */
-	REPORT_OBJECTS = 64,	    /* binaries and start lines tell frames apart */
-	REPORT_VISUAL = 128,	    /* a drawing: tags, entropy order */
-	REPORT_TREE = 256,	    /* honours call_tree */
-	REPORT_BINARY = 512,	    /* not for a terminal */
-	REPORT_OWN_UNITS = 1024,    /* every value in its own unit, rather than one for all */
-	REPORT_UNDIVIDED = 2048,    /* callgrind: the unit of the smallest value, always */
-	REPORT_NO_EDGES = 4096,	    /* looks at nodes only */
+	REPORT_GRAPH = 1,	 /* wants r->g */
+	REPORT_UNTRIMMED = 2,	 /* shows all nodes and edges, whatever the options say */
+	REPORT_ALL_NODES = 4,	 /* no limit of 80 nodes by default */
+	REPORT_ADDRESSES = 8,	 /* always by address */
+	REPORT_LINES = 16,	 /* always by line */
+	REPORT_NOINLINES = 32,	 /* never with inlined frames */
+	REPORT_OBJECTS = 64,	 /* binaries and start lines tell frames apart */
+	REPORT_VISUAL = 128,	 /* a drawing: tags, entropy order */
+	REPORT_TREE = 256,	 /* honours call_tree */
+	REPORT_BINARY = 512,	 /* not for a terminal */
+	REPORT_OWN_UNITS = 1024, /* every value in its own unit, rather than one for all */
+	REPORT_UNDIVIDED = 2048, /* callgrind: the unit of the smallest value, always */
+	REPORT_PROFILE = 16384,	 /* prints the profile's own tables, which are aggregated for it */
+	REPORT_NO_EDGES = 4096,	 /* looks at nodes only */
 	REPORT_INLINE_EDGES = 8192, /* ... and at whether they are inlined */
 };
 

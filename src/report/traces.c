@@ -28,7 +28,7 @@ static struct str keep_text(struct arena *a, struct buf *text)
 static struct str frames_text(struct trace_writer *w, uint32_t loc, struct buf *text)
 {
 	const struct profile *p = w->r->p;
-	uint32_t n = p->locations[loc].nlines ? p->locations[loc].nlines : 1;
+	uint32_t n = frame_count(w->frames, loc);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct node_info info;
@@ -121,7 +121,7 @@ static void write_sample(struct buf *out, struct trace_writer *w, const struct s
 static bool run(struct buf *out, struct report_run *r, struct err *e)
 {
 	const struct profile *p = r->p;
-	struct trace_writer w = { r, frame_reader_new(r->a, p, false),
+	struct trace_writer w = { r, frame_reader_new(r->a, p, &r->params->keep, false),
 				  arena_many(r->a, p->nlocations, struct str),
 				  arena_many(r->a, p->nlabel_sets, struct str) };
 	struct buf text = { 0 };

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/parallel.h"
 #include "profile/profile.h"
 
 static double now(void)
@@ -23,7 +24,8 @@ static double now(void)
 
 static bool decode(const char *path, struct err *e)
 {
-	struct arena arena = { 0 };
+	struct arena arena = { 0 }, plain = { 0 };
+	struct str bytes;
 	struct strings strings;
 	struct profile profile;
 	struct stat st;
@@ -37,8 +39,11 @@ static bool decode(const char *path, struct err *e)
 	if (data == MAP_FAILED)
 		return err_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	strings_init(&strings);
-	ok = profile_read(&profile, &arena, &strings, (struct str){ data, (size_t)st.st_size },
-			  SIZE_MAX, e);
+	ok = profile_unpack(&plain, (struct str){ data, (size_t)st.st_size }, SIZE_MAX, &bytes,
+			    e) &&
+	     profile_parse(&profile, &arena, &strings, bytes,
+			   &(struct parse_params){ .threads = parallel_cores() }, e);
+	arena_release(&plain);
 	strings_release(&strings);
 	arena_release(&arena);
 	munmap(data, (size_t)st.st_size);

@@ -9,7 +9,7 @@ for job; do
 	build) need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc" ;;
 	test) need="$need libcmocka-dev perl" ;;
 	lint) need="$need clang-format cppcheck" ;;
-	fuzz) need="$need clang" ;;
+	fuzz) need="$need clang libclang-rt-14-dev" ;;
 	bench) need="$need golang-go python3" ;;
 	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
 	esac

@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_SAMPLES = 20000, FIRST_BITS = 8, PENDING = 64 };
+enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 64 };
 
 /* A kept frame of a location. */
 struct step {
@@ -30,6 +30,7 @@ enum { MANY = 2 };
 struct steps {
 	struct step *hops;	/* by location */
 	vec(struct step) lists; /* a step whose node is a count, then the steps */
+	size_t total;
 };
 
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
@@ -93,6 +94,7 @@ static void make_steps(struct arena *a, struct steps *s, const struct profile *p
 		*hop = n == 1 ? s->lists.at[start + 1] : (struct step){ .node = start };
 		hop->count = (uint8_t)(n < MANY ? n : MANY);
 		hop->ends_in_gap = gap;
+		s->total += n;
 		if (n < MANY)
 			s->lists.n = start;
 	}
@@ -116,6 +118,16 @@ static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
 	t->slots = xcalloc((size_t)1 << bits, sizeof(*t->slots));
 	if (with_divs)
 		t->divs = xcalloc((size_t)1 << bits, sizeof(*t->divs));
+}
+
+/* Room for a few callers of each frame: a table that grows touches twice the memory. */
+static unsigned first_bits(const struct steps *s)
+{
+	unsigned bits = MIN_BITS;
+
+	while (bits < MAX_BITS && (size_t)1 << bits < 4 * s->total)
+		bits++;
+	return bits;
 }
 
 static void table_release(struct edge_table *t)
@@ -357,7 +369,7 @@ void edges_count(struct arena *a, struct graph *g, const struct profile *p, cons
 						.steps = &steps,
 						.first = (uint32_t)(p->nsamples * i / n),
 						.last = (uint32_t)(p->nsamples * (i + 1) / n) };
-		table_init(&passes[i].edges, params->mean, FIRST_BITS);
+		table_init(&passes[i].edges, params->mean, first_bits(&steps));
 	}
 	if (with_tags) {
 		passes->tags = tag_tally_new(p, params);

@@ -6,6 +6,9 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+enum { SIDE_BY_SIDE = 16 };
+#define INLINED 0x80000000u /* with a frame: it is inlined here */
+
 struct tree_node {
 	int64_t flat, cum;
 	uint32_t parent, frame; /* frame: index of its node_info */
@@ -18,6 +21,7 @@ struct tree {
 	const struct graph_params *params;
 	vec(struct tree_node) nodes;
 	vec(struct node_weight) divs; /* with mean: the divisors, by node */
+	vec(uint32_t) frames;	      /* of the samples that are being added */
 	struct map map;
 	uint64_t seed;
 };
@@ -35,42 +39,122 @@ static uint64_t hash_child(const struct tree *t, uint32_t parent, uint32_t frame
 	return hash_mix(t->seed, (uint64_t)parent << 32 | frame);
 }
 
-static uint32_t add_child(struct tree *t, uint32_t parent, uint32_t frame, bool is_inline)
+static uint32_t add_child(struct tree *t, const struct tree_node *key, uint64_t hash)
 {
-	struct tree_node key = { .parent = parent, .frame = frame, .is_inline = is_inline };
-	const void *ctx[2] = { t, &key };
-	uint32_t at = map_put(&t->map, hash_child(t, parent, frame), t->nodes.n, same_child, ctx);
+	const void *ctx[2] = { t, key };
+	uint32_t at = map_put(&t->map, hash, t->nodes.n, same_child, ctx);
 
 	if (at == t->nodes.n) {
-		vec_push(&t->nodes, key);
+		vec_push(&t->nodes, *key);
 		if (t->params->mean)
 			vec_push(&t->divs, (struct node_weight){ 0 });
 	}
-	t->nodes.at[at].is_inline &= is_inline;
+	t->nodes.at[at].is_inline &= key->is_inline;
 	return at;
 }
 
-static void add_sample(struct tree *t, const struct sample *s, int64_t w, int64_t div)
-{
-	const uint32_t *stack = t->p->stacks + s->stack;
-	uint32_t at = NONE;
+/* A sample on its way down the tree. */
+struct walk {
+	uint32_t first, n; /* its frames in t->frames, root first */
+	uint32_t at;	   /* the node that it has come to */
+	int64_t w, div;
+	uint64_t hash;
+};
 
+static void start_walk(struct tree *t, struct walk *k, const struct sample *s)
+{
+	k->first = (uint32_t)t->frames.n;
+	k->at = NONE;
 	for (uint32_t i = s->nstack; i-- > 0;) {
 		uint32_t n;
-		const uint32_t *frames = frames_of(t->f, stack[i], &n);
+		const uint32_t *frames = frames_of(t->f, t->p->stacks[s->stack + i], &n);
 
-		for (uint32_t k = 0; k < n; k++) {
-			at = add_child(t, at, frames[k], k > 0);
-			t->nodes.at[at].cum = int_add(t->nodes.at[at].cum, w);
-			if (t->params->mean)
-				t->divs.at[at].cum_div = int_add(t->divs.at[at].cum_div, div);
+		for (uint32_t f = 0; f < n; f++)
+			vec_push(&t->frames, frames[f] | (f ? INLINED : 0));
+	}
+	k->n = (uint32_t)t->frames.n - k->first;
+}
+
+static struct tree_node next_key(const struct tree *t, const struct walk *k, uint32_t depth)
+{
+	uint32_t frame = t->frames.at[k->first + depth];
+
+	return (struct tree_node){ .parent = k->at,
+				   .frame = frame & ~INLINED,
+				   .is_inline = frame & INLINED };
+}
+
+static void step(struct tree *t, struct walk *k, uint32_t depth)
+{
+	struct tree_node key = next_key(t, k, depth);
+
+	k->at = add_child(t, &key, k->hash);
+	t->nodes.at[k->at].cum = int_add(t->nodes.at[k->at].cum, k->w);
+	if (t->params->mean)
+		t->divs.at[k->at].cum_div = int_add(t->divs.at[k->at].cum_div, k->div);
+}
+
+/* Every step depends on the one before and misses the cache, so several samples go side by side. */
+static void walk_all(struct tree *t, struct walk *walks, uint32_t n)
+{
+	uint32_t deepest = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		deepest = walks[i].n > deepest ? walks[i].n : deepest;
+	for (uint32_t depth = 0; depth < deepest; depth++) {
+		for (uint32_t i = 0; i < n; i++) {
+			if (depth < walks[i].n) {
+				struct tree_node key = next_key(t, &walks[i], depth);
+
+				walks[i].hash = hash_child(t, key.parent, key.frame);
+				map_prefetch(&t->map, walks[i].hash);
+			}
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t guess = MAP_NONE;
+
+			if (depth < walks[i].n)
+				guess = map_guess(&t->map, walks[i].hash);
+			if (guess != MAP_NONE)
+				__builtin_prefetch(&t->nodes.at[guess], 1);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			if (depth < walks[i].n)
+				step(t, &walks[i], depth);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = walks[i].at;
+
+		if (at == NONE)
+			continue;
+		t->nodes.at[at].flat = int_add(t->nodes.at[at].flat, walks[i].w);
+		if (t->params->mean)
+			t->divs.at[at].flat_div = int_add(t->divs.at[at].flat_div, walks[i].div);
+	}
+	t->frames.n = 0;
+}
+
+static void add_samples(struct tree *t)
+{
+	const struct profile *p = t->p;
+	struct walk walks[SIDE_BY_SIDE];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		const int64_t *values = sample_values(p, &p->samples[i]);
+		struct walk *k = &walks[n];
+
+		k->w = values[t->params->value];
+		k->div = t->params->mean ? values[0] : 0;
+		if (!k->w && !k->div)
+			continue;
+		start_walk(t, k, &p->samples[i]);
+		if (++n == SIDE_BY_SIDE) {
+			walk_all(t, walks, n);
+			n = 0;
 		}
 	}
-	if (at == NONE)
-		return;
-	t->nodes.at[at].flat = int_add(t->nodes.at[at].flat, w);
-	if (t->params->mean)
-		t->divs.at[at].flat_div = int_add(t->divs.at[at].flat_div, div);
+	walk_all(t, walks, n);
 }
 
 static bool is_shown(const struct tree *t, const struct tree_node *n)
@@ -197,13 +281,7 @@ void tree_build(struct arena *a, struct graph *g, const struct profile *p, const
 	struct arena scratch = { 0 };
 	uint32_t *to;
 
-	for (uint32_t i = 0; i < p->nsamples; i++) {
-		const int64_t *values = sample_values(p, &p->samples[i]);
-		int64_t w = values[params->value], div = params->mean ? values[0] : 0;
-
-		if (w || div)
-			add_sample(&t, &p->samples[i], w, div);
-	}
+	add_samples(&t);
 	g->is_tree = true;
 	to = choose_nodes(&scratch, &t, g);
 	make_graph(a, &t, g, to);
@@ -211,6 +289,7 @@ void tree_build(struct arena *a, struct graph *g, const struct profile *p, const
 		tag_nodes(a, &t, g, to);
 	vec_release(&t.nodes);
 	vec_release(&t.divs);
+	vec_release(&t.frames);
 	map_release(&t.map);
 	arena_release(&scratch);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "profile/wire.h"
 
 enum { GZIP_LEVEL = 6 };
 
@@ -15,43 +16,6 @@ struct encoder {
 	uint32_t *string_of;	      /* index in p->strings -> string_table index + 1 */
 	vec(uint32_t) strings;	      /* the string_table */
 };
-
-static void put_varint(struct buf *b, uint64_t v)
-{
-	char *to = buf_room(b, 10);
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		to[n++] = (char)(v | 0x80);
-	to[n++] = (char)v;
-	b->n += n;
-}
-
-static void put_number(struct buf *b, unsigned field, uint64_t v)
-{
-	put_varint(b, (uint64_t)field << 3);
-	put_varint(b, v);
-}
-
-static void put_nonzero(struct buf *b, unsigned field, uint64_t v)
-{
-	if (v)
-		put_number(b, field, v);
-}
-
-static void put_bytes(struct buf *b, unsigned field, struct str s)
-{
-	put_varint(b, (uint64_t)field << 3 | 2);
-	put_varint(b, s.n);
-	buf_str(b, s);
-}
-
-/* Moves a finished message into its parent. */
-static void put_message(struct buf *to, unsigned field, struct buf *message)
-{
-	put_bytes(to, field, buf_view(message));
-	message->n = 0;
-}
 
 static uint64_t string_index(struct encoder *x, uint32_t string)
 {

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 struct wire {
 	const uint8_t *p, *end;
 };
@@ -89,6 +91,45 @@ static inline bool wire_next(struct wire *w, struct field *f)
 	default:
 		return false;
 	}
+}
+
+/* ---- writing */
+
+static inline void put_varint(struct buf *b, uint64_t v)
+{
+	char *to = buf_room(b, 10);
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		to[n++] = (char)(v | 0x80);
+	to[n++] = (char)v;
+	b->n += n;
+}
+
+static inline void put_number(struct buf *b, unsigned field, uint64_t v)
+{
+	put_varint(b, (uint64_t)field << 3);
+	put_varint(b, v);
+}
+
+static inline void put_nonzero(struct buf *b, unsigned field, uint64_t v)
+{
+	if (v)
+		put_number(b, field, v);
+}
+
+static inline void put_bytes(struct buf *b, unsigned field, struct str s)
+{
+	put_varint(b, (uint64_t)field << 3 | WIRE_BYTES);
+	put_varint(b, s.n);
+	buf_str(b, s);
+}
+
+/* Appends a finished message to its parent, and empties it. */
+static inline void put_message(struct buf *to, unsigned field, struct buf *message)
+{
+	put_bytes(to, field, buf_view(message));
+	message->n = 0;
 }
 
 #endif

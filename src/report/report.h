@@ -74,6 +74,9 @@ bool report_print(struct buf *out, const struct report *report, struct arena *a,
 void report_value(struct buf *out, const struct report_run *r, int64_t v);
 /* The same, padded on the left. */
 void report_value_cell(struct buf *out, const struct report_run *r, int64_t v, size_t width);
+/* The five columns of a node's line; `sum` is what nodes so far weigh by themselves. */
+void report_node_columns(struct buf *out, const struct report_run *r, const struct node *n,
+			 int64_t sum);
 /* The value divided by -divide_by. */
 int64_t report_divided(const struct report_run *r, int64_t v);
 /* The share of v in the total, with or without the blanks before it. */

@@ -23,15 +23,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 		const struct node *n = &r->g.nodes[r->g.order[i]];
 
 		sum = int_add(sum, node_flat(n));
-		report_value_cell(out, r, node_flat(n), 10);
-		buf_char(out, ' ');
-		report_percent(out, r, node_flat(n));
-		buf_char(out, ' ');
-		report_percent(out, r, sum);
-		buf_char(out, ' ');
-		report_value_cell(out, r, node_cum(n), 10);
-		buf_char(out, ' ');
-		report_percent(out, r, node_cum(n));
+		report_node_columns(out, r, n, sum);
 		buf_puts(out, "  ");
 		buf_str(out, n->text);
 		buf_puts(out, inline_suffix(&r->g, n));

@@ -27,15 +27,7 @@ static void node_block(struct buf *out, const struct report_run *r, const struct
 
 		edge_line(out, r, e, n, &g->nodes[e->from]);
 	}
-	report_value_cell(out, r, node_flat(n), 10);
-	buf_char(out, ' ');
-	report_percent(out, r, node_flat(n));
-	buf_char(out, ' ');
-	report_percent(out, r, sum);
-	buf_char(out, ' ');
-	report_value_cell(out, r, node_cum(n), 10);
-	buf_char(out, ' ');
-	report_percent(out, r, node_cum(n));
+	report_node_columns(out, r, n, sum);
 	buf_puts(out, "                | ");
 	buf_str(out, n->text);
 	buf_char(out, '\n');

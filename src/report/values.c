@@ -21,6 +21,20 @@ void report_value_cell(struct buf *out, const struct report_run *r, int64_t v, s
 	buf_pad_left(out, buf_view(r->text), width);
 }
 
+void report_node_columns(struct buf *out, const struct report_run *r, const struct node *n,
+			 int64_t sum)
+{
+	report_value_cell(out, r, node_flat(n), 10);
+	buf_char(out, ' ');
+	report_percent(out, r, node_flat(n));
+	buf_char(out, ' ');
+	report_percent(out, r, sum);
+	buf_char(out, ' ');
+	report_value_cell(out, r, node_cum(n), 10);
+	buf_char(out, ' ');
+	report_percent(out, r, node_cum(n));
+}
+
 void report_percent(struct buf *out, const struct report_run *r, int64_t v)
 {
 	percent_text(out, v, r->params->total);

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "profile/wire.h"
 
 struct params {
 	uint64_t samples, functions, locations, depth, labels, mappings, pool, heap, seed, number,
@@ -213,35 +214,6 @@ static void build_service(struct service *s)
 
 /* ---- profile.proto */
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		buf_char(b, (char)(v | 0x80));
-	buf_char(b, (char)v);
-}
-
-static void put_int(struct buf *b, unsigned field, uint64_t v)
-{
-	if (v) {
-		put_varint(b, field << 3);
-		put_varint(b, v);
-	}
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *p, size_t n)
-{
-	put_varint(b, field << 3 | 2);
-	put_varint(b, n);
-	buf_add(b, p, n);
-}
-
-/* Appends a message and empties it. */
-static void put_message(struct buf *b, unsigned field, struct buf *message)
-{
-	put_bytes(b, field, message->p, message->n);
-	message->n = 0;
-}
-
 struct writer {
 	const struct service *service;
 	struct buf out, message, part;
@@ -258,8 +230,8 @@ static uint64_t string(struct writer *w, const char *s)
 
 static void put_type(struct writer *w, unsigned field, const char *type, const char *unit)
 {
-	put_int(&w->message, 1, string(w, type));
-	put_int(&w->message, 2, string(w, unit));
+	put_nonzero(&w->message, 1, string(w, type));
+	put_nonzero(&w->message, 2, string(w, unit));
 	put_message(&w->out, field, &w->message);
 }
 
@@ -271,14 +243,14 @@ static void put_header(struct writer *w)
 		put_type(w, 1, "inuse_objects", "count");
 		put_type(w, 1, "inuse_space", "bytes");
 		put_type(w, 11, "space", "bytes");
-		put_int(&w->out, 12, 524288);
+		put_nonzero(&w->out, 12, 524288);
 	} else {
 		put_type(w, 1, "samples", "count");
 		put_type(w, 1, "cpu", "nanoseconds");
 		put_type(w, 11, "cpu", "nanoseconds");
-		put_int(&w->out, 12, 10000000);
+		put_nonzero(&w->out, 12, 10000000);
 	}
-	put_int(&w->out, 10, 60000000000);
+	put_nonzero(&w->out, 10, 60000000000);
 }
 
 static void put_label(struct writer *w, const char *key, const char *prefix, uint32_t value)
@@ -286,8 +258,8 @@ static void put_label(struct writer *w, const char *key, const char *prefix, uin
 	char text[64];
 
 	snprintf(text, sizeof(text), "%s%u", prefix, value);
-	put_int(&w->part, 1, string(w, key));
-	put_int(&w->part, 2, string(w, text));
+	put_nonzero(&w->part, 1, string(w, key));
+	put_nonzero(&w->part, 2, string(w, text));
 	put_message(&w->message, 3, &w->part);
 }
 
@@ -302,9 +274,9 @@ static void put_labels(struct writer *w, uint32_t endpoint)
 	if (p->labels > 2)
 		put_label(w, "thread", "thread-", draw_below(&w->state, 16));
 	if (p->labels > 3 || p->heap) {
-		put_int(&w->part, 1, string(w, "bytes"));
-		put_int(&w->part, 3, 16ull << draw_below(&w->state, 16));
-		put_int(&w->part, 4, string(w, "bytes"));
+		put_nonzero(&w->part, 1, string(w, "bytes"));
+		put_nonzero(&w->part, 3, 16ull << draw_below(&w->state, 16));
+		put_nonzero(&w->part, 4, string(w, "bytes"));
 		put_message(&w->message, 3, &w->part);
 	}
 }
@@ -354,16 +326,16 @@ static void put_mappings(struct writer *w, uint64_t functions_each)
 	for (uint64_t i = 0; i < w->service->params.mappings; i++) {
 		char text[64];
 
-		put_int(&w->message, 1, i + 1);
-		put_int(&w->message, 2, 0x400000 + i * functions_each * 4096);
-		put_int(&w->message, 3, 0x400000 + (i + 1) * functions_each * 4096);
+		put_nonzero(&w->message, 1, i + 1);
+		put_nonzero(&w->message, 2, 0x400000 + i * functions_each * 4096);
+		put_nonzero(&w->message, 3, 0x400000 + (i + 1) * functions_each * 4096);
 		snprintf(text, sizeof(text),
 			 i ? "/usr/lib/libpottery%u.so.1" : "/srv/pottery/bin/shopd", (unsigned)i);
-		put_int(&w->message, 5, string(w, text));
+		put_nonzero(&w->message, 5, string(w, text));
 		snprintf(text, sizeof(text), "%040llx", 0xabcdefull * (i + 1));
-		put_int(&w->message, 6, string(w, text));
+		put_nonzero(&w->message, 6, string(w, text));
 		for (unsigned field = 7; field <= 10; field++)
-			put_int(&w->message, field, 1);
+			put_nonzero(&w->message, field, 1);
 		put_message(&w->out, 3, &w->message);
 	}
 }
@@ -371,8 +343,8 @@ static void put_mappings(struct writer *w, uint64_t functions_each)
 static void put_line(struct writer *w, uint32_t function, uint32_t line)
 {
 	w->used_functions[function] = true;
-	put_int(&w->part, 1, function + 1);
-	put_int(&w->part, 2, w->service->start_lines[function] + 1 + (line + function) % 100);
+	put_nonzero(&w->part, 1, function + 1);
+	put_nonzero(&w->part, 2, w->service->start_lines[function] + 1 + (line + function) % 100);
 	put_message(&w->message, 4, &w->part);
 }
 
@@ -388,9 +360,9 @@ static void put_tables(struct writer *w)
 
 		if (!w->used_sites[i])
 			continue;
-		put_int(&w->message, 1, i + 1);
-		put_int(&w->message, 2, x->function / functions_each + 1);
-		put_int(&w->message, 3, x->address);
+		put_nonzero(&w->message, 1, i + 1);
+		put_nonzero(&w->message, 2, x->function / functions_each + 1);
+		put_nonzero(&w->message, 3, x->address);
 		for (uint32_t k = 0; k < x->ninlined; k++)
 			put_line(w, x->inlined[k], x->line);
 		put_line(w, x->function, x->line);
@@ -399,15 +371,15 @@ static void put_tables(struct writer *w)
 	for (size_t i = 0; i < s->params.functions; i++) {
 		if (!w->used_functions[i])
 			continue;
-		put_int(&w->message, 1, i + 1);
-		put_int(&w->message, 2, string(w, s->names[i]));
-		put_int(&w->message, 3, string(w, s->names[i]));
-		put_int(&w->message, 4, string(w, s->files[i]));
-		put_int(&w->message, 5, s->start_lines[i]);
+		put_nonzero(&w->message, 1, i + 1);
+		put_nonzero(&w->message, 2, string(w, s->names[i]));
+		put_nonzero(&w->message, 3, string(w, s->names[i]));
+		put_nonzero(&w->message, 4, string(w, s->files[i]));
+		put_nonzero(&w->message, 5, s->start_lines[i]);
 		put_message(&w->out, 5, &w->message);
 	}
 	for (size_t i = 0; i < w->strings.n; i++)
-		put_bytes(&w->out, 6, w->strings.at[i].p, w->strings.at[i].n);
+		put_bytes(&w->out, 6, w->strings.at[i]);
 }
 
 static void save(const char *path, const struct buf *raw)
@@ -437,7 +409,7 @@ static void write_profile(const struct service *s, const char *path, uint64_t nu
 	w.stack = arena_many(&arena, s->stack_max, uint32_t);
 	strings_init(&w.strings);
 	put_header(&w);
-	put_int(&w.out, 9, 1700000000000000000 + number * 60000000000);
+	put_nonzero(&w.out, 9, 1700000000000000000 + number * 60000000000);
 	for (uint64_t i = 0; i < s->params.samples; i++)
 		put_sample(&w);
 	put_tables(&w);

@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/strings.h"
+#include "profile/wire.h"
 
 #define WORDS 32
 
@@ -37,35 +38,6 @@ static _Noreturn void fail(const char *what, const char *which)
 	exit(1);
 }
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		buf_char(b, (char)(v | 0x80));
-	buf_char(b, (char)v);
-}
-
-static void put_int(struct buf *b, unsigned field, uint64_t v)
-{
-	if (v) {
-		put_varint(b, field << 3);
-		put_varint(b, v);
-	}
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *p, size_t n)
-{
-	put_varint(b, field << 3 | 2);
-	put_varint(b, n);
-	buf_add(b, p, n);
-}
-
-/* Appends a message and empties it. */
-static void put_message(struct buf *b, unsigned field, struct buf *message)
-{
-	put_bytes(b, field, message->p, message->n);
-	message->n = 0;
-}
-
 static uint64_t string(struct gen *g, const char *s)
 {
 	return strings_add(&g->strings, str_of(s));
@@ -78,8 +50,8 @@ static uint64_t number(const char *s)
 
 static void put_value_type(struct gen *g, unsigned field, char **w)
 {
-	put_int(&g->message, 1, string(g, w[1]));
-	put_int(&g->message, 2, string(g, w[2]));
+	put_nonzero(&g->message, 1, string(g, w[1]));
+	put_nonzero(&g->message, 2, string(g, w[2]));
 	put_message(&g->out, field, &g->message);
 }
 
@@ -93,28 +65,28 @@ static void on_period(struct gen *g, char **w, size_t n)
 {
 	(void)n;
 	put_value_type(g, 11, w);
-	put_int(&g->out, 12, number(w[3]));
+	put_nonzero(&g->out, 12, number(w[3]));
 }
 
 static void on_mapping(struct gen *g, char **w, size_t n)
 {
 	(void)n;
 	for (unsigned i = 1; i <= 4; i++)
-		put_int(&g->message, i, number(w[i]));
-	put_int(&g->message, 5, string(g, w[5]));
-	put_int(&g->message, 6, string(g, w[6]));
+		put_nonzero(&g->message, i, number(w[i]));
+	put_nonzero(&g->message, 5, string(g, w[5]));
+	put_nonzero(&g->message, 6, string(g, w[6]));
 	for (unsigned i = 0; i < 4; i++)
-		put_int(&g->message, 7 + i, strchr(w[7], "fnli"[i]) != NULL);
+		put_nonzero(&g->message, 7 + i, strchr(w[7], "fnli"[i]) != NULL);
 	put_message(&g->out, 3, &g->message);
 }
 
 static void on_function(struct gen *g, char **w, size_t n)
 {
 	(void)n;
-	put_int(&g->message, 1, number(w[1]));
+	put_nonzero(&g->message, 1, number(w[1]));
 	for (unsigned i = 2; i <= 4; i++)
-		put_int(&g->message, i, string(g, w[i]));
-	put_int(&g->message, 5, number(w[5]));
+		put_nonzero(&g->message, i, string(g, w[i]));
+	put_nonzero(&g->message, 5, number(w[5]));
 	put_message(&g->out, 5, &g->message);
 }
 
@@ -123,12 +95,12 @@ static void on_location(struct gen *g, char **w, size_t n)
 	struct buf line = { 0 };
 
 	for (unsigned i = 1; i <= 3; i++)
-		put_int(&g->message, i, number(w[i]));
+		put_nonzero(&g->message, i, number(w[i]));
 	for (size_t i = 4; i < n; i++) {
 		char *rest = w[i];
 
 		for (unsigned field = 1; rest; field++)
-			put_int(&line, field, number(strsep(&rest, ":")));
+			put_nonzero(&line, field, number(strsep(&rest, ":")));
 		put_message(&g->message, 4, &line);
 	}
 	put_message(&g->out, 4, &g->message);
@@ -157,12 +129,12 @@ static void put_label(struct gen *g, char *word)
 	*value++ = 0;
 	if (value - word > 1 && value[-2] == ':') {
 		value[-2] = 0;
-		put_int(&label, 3, number(value));
-		put_int(&label, 4, string(g, value + strspn(value, "-0123456789")));
+		put_nonzero(&label, 3, number(value));
+		put_nonzero(&label, 4, string(g, value + strspn(value, "-0123456789")));
 	} else {
-		put_int(&label, 2, string(g, value));
+		put_nonzero(&label, 2, string(g, value));
 	}
-	put_int(&label, 1, string(g, word));
+	put_nonzero(&label, 1, string(g, word));
 	put_message(&g->message, 3, &label);
 	buf_release(&label);
 }
@@ -202,9 +174,9 @@ static void put_record(struct gen *g, char **w, size_t n)
 	if (r->put)
 		r->put(g, w, n);
 	else if (r->text_field)
-		put_int(&g->out, r->text_field, string(g, w[1]));
+		put_nonzero(&g->out, r->text_field, string(g, w[1]));
 	else
-		put_int(&g->out, r->number_field, number(w[1]));
+		put_nonzero(&g->out, r->number_field, number(w[1]));
 }
 
 /* Takes the next word off the line and unquotes it in place. */
@@ -265,8 +237,8 @@ static void put_frame(struct gen *g, const char *name)
 {
 	put_line(g, (char[]){ "type n count" });
 	put_line(g, (char[]){ "location 1 0 0x10 1:7" });
-	put_int(&g->message, 1, 1);
-	put_int(&g->message, 2, string(g, name));
+	put_nonzero(&g->message, 1, 1);
+	put_nonzero(&g->message, 2, string(g, name));
 	put_message(&g->out, 5, &g->message);
 }
 
@@ -278,7 +250,7 @@ static void make_deep(struct gen *g)
 	put_frame(g, "again");
 	buf_fill(&stack, 1, 10000);
 	put_message(&g->message, 1, &stack);
-	put_bytes(&g->message, 2, "\x05", 1);
+	put_bytes(&g->message, 2, (struct str){ "\x05", 1 });
 	put_message(&g->out, 2, &g->message);
 	buf_release(&stack);
 }
@@ -292,8 +264,8 @@ static void make_long_name(struct gen *g)
 	buf_fill(&name, 'x', 100000 - name.n);
 	buf_char(&name, 0);
 	put_frame(g, name.p);
-	put_bytes(&g->message, 1, "\x01", 1);
-	put_bytes(&g->message, 2, "\x05", 1);
+	put_bytes(&g->message, 1, (struct str){ "\x01", 1 });
+	put_bytes(&g->message, 2, (struct str){ "\x05", 1 });
 	put_message(&g->out, 2, &g->message);
 	buf_release(&name);
 }
@@ -305,18 +277,18 @@ static void make_many_labels(struct gen *g)
 
 	put_frame(g, "labelled");
 	for (unsigned s = 0; s < 1000; s++) {
-		put_bytes(&g->message, 1, "\x01", 1);
-		put_bytes(&g->message, 2, "\x01", 1);
+		put_bytes(&g->message, 1, (struct str){ "\x01", 1 });
+		put_bytes(&g->message, 2, (struct str){ "\x01", 1 });
 		for (unsigned k = 0; k < 1000; k++) {
 			char text[32];
 
 			snprintf(text, sizeof(text), "key%u", k);
-			put_int(&label, 1, string(g, text));
+			put_nonzero(&label, 1, string(g, text));
 			snprintf(text, sizeof(text), "v%u", s % 100);
 			if (k % 10 == 0)
-				put_int(&label, 2, string(g, text));
+				put_nonzero(&label, 2, string(g, text));
 			else
-				put_int(&label, 3, s * 1000 + k);
+				put_nonzero(&label, 3, s * 1000 + k);
 			put_message(&g->message, 3, &label);
 		}
 		put_message(&g->out, 2, &g->message);
@@ -332,7 +304,7 @@ static void finish(struct gen *g, const char *path)
 	if (fd < 0)
 		fail("cannot create", path);
 	for (size_t i = 0; i < g->strings.n; i++)
-		put_bytes(&g->out, 6, g->strings.at[i].p, g->strings.at[i].n);
+		put_bytes(&g->out, 6, g->strings.at[i]);
 	buf_to_fd(&g->out, fd);
 	if (!buf_flush(&g->out, &e) || close(fd) != 0)
 		fail("cannot write", path);

@@ -33,6 +33,13 @@ full_disk() { ! "$KILN" -raw many_labels.pb >/dev/full; }
 merged_is_sum() {
 	"$KILN" -raw -sample_index=samples worked_a.pb worked_a.pb | grep -q '^ *80 *800000000: 5 5 5 2'
 }
+# A source that takes its time, read at a terminal.
+progress() {
+	mkfifo "$tmp/slow"
+	{ sleep 1.5; cat worked_a.pb; } >"$tmp/slow" &
+	script -qec "$KILN -top $tmp/slow" /dev/null </dev/null >"$tmp/screen"
+	grep -q 'reading: 0 of 1 sources' "$tmp/screen" && grep -q rec "$tmp/screen"
+}
 
 ln -s "$KILN" "$tmp/pprof"
 check "started as pprof it is the same" same -top worked_a.pb
@@ -45,4 +52,6 @@ check "equal stacks of two profiles are summed" merged_is_sum
 check "a missing file is named" fails_with nosuch.pb -top nosuch.pb
 check "a broken file is named" fails_with "$tmp/pprof" -top "$tmp/pprof"
 check "an unknown flag is named" fails_with nosuchflag -nosuchflag worked_a.pb
+check "a slow source shows progress" progress
+check "help lists what pprof does not have" sh -c "$KILN help | grep -q -- -folded"
 echo "1..$n"

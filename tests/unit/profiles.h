@@ -29,7 +29,7 @@ static inline struct profile folded(struct world *w, const char *stacks)
 	struct profile p;
 	struct err e;
 
-	if (!profile_read(&p, &w->arena, &w->strings, str_of(stacks), 1 << 20, &e))
+	if (!profile_read(&p, &w->arena, &w->strings, str_of(stacks), 1 << 26, &e))
 		fail_msg("%s", e.text);
 	return p;
 }

@@ -30,7 +30,7 @@ static struct arena_chunk *chunk_map(size_t bytes)
 	if (c == MAP_FAILED)
 		no_memory(bytes);
 	/* Fewer page faults; the kernel splits what stays untouched at the end. */
-	if (bytes >= 4 * (size_t)HUGE_PAGE)
+	if (bytes >= 64 * (size_t)HUGE_PAGE)
 		madvise(c, bytes, MADV_HUGEPAGE);
 	c->bytes = bytes;
 	return c;

@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 
-enum { PARALLEL_SAMPLES = 20000 };
+enum { PARALLEL_SAMPLES = 20000, AHEAD = 6 };
 
 /* What the walk touches for each frame: small, so that many fit the cache. */
 struct tally {
@@ -47,6 +47,8 @@ static void count_sample(const struct pass *x, const struct piece *to, uint32_t 
 	uint32_t n = 0;
 
 	for (uint32_t i = s->nstack; i-- > 0;) {
+		if (i >= AHEAD)
+			__builtin_prefetch(&to->tallies[x->f->of[stack[i - AHEAD]]], 1);
 		nodes = frames_of(x->f, stack[i], &n);
 		count_node(x, to, nodes[0], index + 1, w, div);
 		for (uint32_t k = 1; k < n; k++) {

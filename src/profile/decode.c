@@ -18,7 +18,7 @@
 #include "profile/wire.h"
 
 /* Samples are handed out to threads in runs of this many. */
-enum { RUN_SAMPLES = 1 << 14, PARALLEL_BYTES = 1 << 20 };
+enum { RUN_SAMPLES = 1 << 12, PARALLEL_BYTES = 1 << 20 };
 
 /* Where a message is in the file; files are smaller than 4 GB. */
 struct span {

@@ -124,6 +124,9 @@ void builder_init(struct builder *b, struct strings *strings)
 {
 	*b = (struct builder){ .head.strings = strings };
 	label_table_init(&b->labels);
+	/* so that what is empty has somewhere to point at */
+	vec_reserve(&b->stacks, 1);
+	vec_reserve(&b->values, 1);
 }
 
 void builder_release(struct builder *b)

@@ -9,27 +9,23 @@
 #include "base/unit.h"
 #include "base/vec.h"
 
-static uint32_t find_type(const struct profile *p, uint32_t type)
+/* By string: how many columns of all profiles have this type. */
+static uint32_t *count_types(struct arena *a, const struct profile *profiles, size_t n)
 {
-	for (uint32_t i = 0; i < p->ntypes; i++)
-		if (p->types[i].type == type)
-			return i;
-	return NONE;
-}
-
-static bool has_column(const struct profile *p, uint32_t type)
-{
-	return find_type(p, type) != NONE;
-}
-
-static size_t count_type(const struct profile *profiles, size_t n, uint32_t type)
-{
-	size_t count = 0;
+	uint32_t *counts = arena_many(a, profiles[0].strings->n, uint32_t);
 
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < profiles[i].ntypes; k++)
-			count += profiles[i].types[k].type == type;
-	return count;
+			counts[profiles[i].types[k].type]++;
+	return counts;
+}
+
+static bool has_type(const struct profile *p, uint32_t type)
+{
+	for (uint32_t i = 0; i < p->ntypes; i++)
+		if (p->types[i].type == type)
+			return true;
+	return false;
 }
 
 static bool has_columns(const struct profile *p, const uint32_t *common, uint32_t ncommon)
@@ -46,13 +42,16 @@ static bool has_columns(const struct profile *p, const uint32_t *common, uint32_
 static bool select_columns(struct arena *a, struct profile *p, const uint32_t *common,
 			   uint32_t ncommon, struct err *e)
 {
+	uint32_t *column_of = arena_many(a, p->strings->n, uint32_t); /* by type: its first, + 1 */
 	uint32_t *column = arena_many(a, ncommon, uint32_t);
 	struct value_type *types = arena_many(a, ncommon, struct value_type);
 	struct sample *samples = arena_many(a, p->nsamples, struct sample);
 	int64_t *values = arena_many(a, (size_t)p->nsamples * ncommon, int64_t);
 
+	for (uint32_t i = p->ntypes; i-- > 0;)
+		column_of[p->types[i].type] = i + 1;
 	for (uint32_t i = 0; i < ncommon; i++) {
-		column[i] = find_type(p, common[i]);
+		column[i] = column_of[common[i]] - 1;
 		if (column[i] == NONE)
 			return err_set(e, ERR_FORMAT,
 				       "\"%.*s\" sample type is not found in profile",
@@ -71,7 +70,7 @@ static bool select_columns(struct arena *a, struct profile *p, const uint32_t *c
 	p->ntypes = ncommon;
 	p->samples = samples;
 	p->values = values;
-	if (!has_column(p, p->default_type))
+	if (!has_type(p, p->default_type))
 		p->default_type = common[0];
 	return true;
 }
@@ -79,10 +78,11 @@ static bool select_columns(struct arena *a, struct profile *p, const uint32_t *c
 static bool select_common_types(struct arena *a, struct profile *profiles, size_t n, struct err *e)
 {
 	uint32_t *common = arena_many(a, profiles[0].ntypes, uint32_t);
+	const uint32_t *counts = count_types(a, profiles, n);
 	uint32_t ncommon = 0;
 
 	for (uint32_t i = 0; i < profiles[0].ntypes; i++)
-		if (count_type(profiles, n, profiles[0].types[i].type) == n)
+		if (counts[profiles[0].types[i].type] == n)
 			common[ncommon++] = profiles[0].types[i].type;
 	if (!ncommon)
 		return err_set(e, ERR_FORMAT, "profiles have empty common sample type list");

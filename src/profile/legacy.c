@@ -88,7 +88,6 @@ static bool read_as(reader *read, struct str data, const struct output *out, str
 	bool ok;
 
 	builder_init(&r.b, out->strings);
-	vec_reserve(&r.b.stacks, 1); /* so that an empty stack points somewhere */
 	ok = read(&r, data, e);
 	if (ok && read != folded_read)
 		set_frame_filters(&r.b);

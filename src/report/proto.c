@@ -113,6 +113,7 @@ static bool run_top(struct buf *out, struct report_run *r, struct err *e)
 	p->types[1].type = strings_add(p->strings, STR("flat"));
 	p->types[0].unit = p->types[1].unit = strings_add(p->strings, r->unit);
 	p->label_sets = arena_new(r->a, struct label_set);
+	p->labels = arena_new(r->a, struct label);
 	p->nlabel_sets = 1;
 	p->functions = arena_many(r->a, n, struct function);
 	p->lines = arena_many(r->a, n, struct line);

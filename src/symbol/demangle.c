@@ -177,8 +177,10 @@ static void cut_template_text(struct demangle_component *standard)
 }
 
 /* Prunes the tree at *slot. The tree shares parts, so each is visited once: d_printing, which is
- * the printer's and zero until it runs, holds the size of what was visited. Returns that size, or
- * -1 if the tree is too large or too deep. `template` is the one around *slot. */
+ * the printer's and zero until it runs, holds the size of what was visited, and -1 while that is
+ * going on. Returns the size, or -1 if the tree is too large or too deep, or leads back to itself:
+ * an argument may name the conversion that it has just been put into. `template` is the one around
+ * *slot. */
 static int prune(struct pruner *pr, struct demangle_component **slot,
 		 const struct demangle_component *template, int depth)
 {
@@ -198,7 +200,7 @@ static int prune(struct pruner *pr, struct demangle_component **slot,
 		return 0;
 	if (n->d_printing)
 		return n->d_printing;
-	n->d_printing = 1;
+	n->d_printing = -1;
 	if (pr->drop_templates && n->type == DEMANGLE_COMPONENT_SUB_STD)
 		cut_template_text(n);
 	if (pr->drop_templates && n->type == DEMANGLE_COMPONENT_CONVERSION && template)

@@ -212,3 +212,16 @@ TEST(text_of_other_languages_is_not)
 	assert_string_equal(stripped("operator()"), "operator()");
 	assert_string_equal(stripped("main.f(x)"), "main.f(x)");
 }
+
+TEST(a_conversion_that_leads_back_to_itself_is_left_alone)
+{
+	struct buf out = { 0 };
+
+	assert_false(demangle_name(
+		&out,
+		STR("_ZcvRRRRRRRRRRRPRRRRRRRRRRDpRRRRRRRRT_IZTh5_cv6ZRcvcvZcvT_cvT_Ecv"
+		    "T_EscT_EcvT_ET_EcvT_EscEcvT_EE"),
+		DEMANGLE_DEFAULT));
+	assert_int_equal(out.n, 0);
+	buf_release(&out);
+}

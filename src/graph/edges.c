@@ -227,15 +227,18 @@ static void count_pending(struct edge_pass *x)
 }
 
 /* Which frames are kept is as good as random, so this has no branch for it: the edge is always
- * written and then maybe not counted. */
-static inline uint32_t take_step(struct edge_pass *x, uint32_t sample, uint32_t parent,
+ * written and then maybe not counted. *n is x->npending, kept in a register. */
+static inline uint32_t take_step(struct edge_pass *x, uint32_t *n, uint32_t sample, uint32_t parent,
 				 const struct step *step, bool gap, bool is_kept)
 {
-	if (x->npending == PENDING)
+	if (*n == PENDING) {
+		x->npending = *n;
 		count_pending(x);
-	x->pending[x->npending] = (struct pending){ (uint64_t)parent << 32 | step->node, sample,
-						    step->is_inline, gap | step->is_after_gap };
-	x->npending += is_kept & step->has_edges & (parent != NONE) & (parent != step->node);
+		*n = 0;
+	}
+	x->pending[*n] = (struct pending){ (uint64_t)parent << 32 | step->node, sample,
+					   step->is_inline, gap | step->is_after_gap };
+	*n += is_kept & step->has_edges & (parent != NONE) & (parent != step->node);
 	return is_kept ? step->node : parent;
 }
 
@@ -256,23 +259,25 @@ static void count_sample(struct edge_pass *x, uint32_t sample)
 	const struct sample *s = &x->p->samples[sample];
 	const uint32_t *stack = x->p->stacks + s->stack;
 	const struct step *hops = x->steps->hops;
-	uint32_t parent = NONE;
+	uint32_t parent = NONE, npending = x->npending;
 	bool gap = false;
 
 	for (uint32_t i = s->nstack; i-- > 0;) {
 		const struct step *hop = &hops[stack[i]];
 
 		if (hop->count != MANY) {
-			parent = take_step(x, sample, parent, hop, gap, hop->count);
+			parent = take_step(x, &npending, sample, parent, hop, gap, hop->count);
 		} else {
 			uint32_t n;
 			const struct step *steps = hop_steps(x->steps, hop, &n);
 
 			for (uint32_t k = 0; k < n; k++)
-				parent = take_step(x, sample, parent, &steps[k], gap & !k, true);
+				parent = take_step(x, &npending, sample, parent, &steps[k],
+						   gap & !k, true);
 		}
 		gap = hop->ends_in_gap;
 	}
+	x->npending = npending;
 }
 
 /* The same walk, for the labels of the nodes on the way. */

@@ -37,16 +37,6 @@ static void resize(struct map *m, size_t slots)
 	free(old);
 }
 
-void map_reserve(struct map *m, size_t n)
-{
-	size_t slots = m->slots ? (size_t)m->mask + 1 : 64;
-
-	while (slots < n + n / 2)
-		slots *= 2;
-	if (!m->slots || slots > (size_t)m->mask + 1)
-		resize(m, slots);
-}
-
 uint32_t map_add(struct map *m, uint64_t hash, size_t fresh)
 {
 	if (!m->slots || (size_t)m->used * 3 >= ((size_t)m->mask + 1) * 2)

@@ -31,8 +31,6 @@ struct map {
 typedef bool map_same(const void *ctx, uint32_t index);
 
 uint64_t map_seed(void);
-/* Room for n entries without growing. */
-void map_reserve(struct map *m, size_t n);
 void map_release(struct map *m);
 
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_CHUNK = 1 << 16, LAST_CHUNK = 1 << 23, HUGE_PAGE = 1 << 21 };
+enum { FIRST_CHUNK = 1 << 16, LAST_CHUNK = 1 << 23, PAGE = 1 << 12, HUGE_PAGE = 1 << 21 };
 
 /* Heads each mapping, or stands alone for an adopted block. */
 struct arena_chunk {
@@ -195,6 +195,14 @@ void arena_rewind(struct arena *a)
 		use_chunk(a, kept);
 		a->used = used;
 	}
+}
+
+void touch_pages(void *zeroed, size_t bytes)
+{
+	volatile char *p = zeroed;
+
+	for (size_t i = 0; i < bytes; i += PAGE)
+		p[i] = 0;
 }
 
 void *xmalloc(size_t bytes)

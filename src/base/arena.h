@@ -40,6 +40,12 @@ void arena_rewind(struct arena *a);
 #define arena_many(a, n, T) ((T *)arena_array((a), (n), sizeof(T)))
 #define arena_many_raw(a, n, T) ((T *)arena_array_raw((a), (n), sizeof(T)))
 
+/* Writes to each page of fresh, zeroed memory that several threads' cores will read at random
+ * before they write it: a page that is read first costs two faults, and an interrupt on every other
+ * core.
+ */
+void touch_pages(void *zeroed, size_t bytes);
+
 /* malloc family that ends the program when there is no memory. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t size);

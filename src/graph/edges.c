@@ -11,27 +11,12 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 64 };
+enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 2 * UNROLLED };
 
-/* A kept frame of a location. */
-struct step {
-	uint32_t node;
-	bool is_inline : 1, is_after_gap : 1;
-	bool has_edges : 1; /* are edges to its node wanted? */
-	/* What a walk needs to know of a location, if this is the only step or stands for several.
-	 */
-	bool ends_in_gap : 1;
-	uint8_t count; /* of steps, or MANY: node is then their index */
-};
-
-enum { MANY = 2 };
-
-/* The kept frames of all locations, caller first. */
-struct steps {
-	struct step *hops;	/* by location */
-	vec(struct step) lists; /* a step whose node is a count, then the steps */
-	size_t total;
-};
+/* A frame of the walk is FRAME_INLINED, WANTED if edges to its node are wanted, and in FRAME_NODE
+ * the node, or LEFT_OUT. */
+#define WANTED 0x40000000u
+#define LEFT_OUT FRAME_NODE
 
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
 struct edge_slot {
@@ -53,7 +38,8 @@ struct edge_table {
 struct edge_pass {
 	const struct profile *p;
 	const struct graph_params *params;
-	const struct steps *steps;
+	const struct frames *f;
+	const uint32_t *hops; /* f->lists, with what is kept */
 	uint32_t first, last; /* samples */
 	struct edge_table edges;
 	/* Edges wait here until their slots have arrived in the cache. */
@@ -61,55 +47,28 @@ struct edge_pass {
 		uint64_t key;
 		uint32_t sample;
 		bool is_inline, is_residual;
-	} pending[PENDING];
+	} pending[PENDING + UNROLLED + UNROLL_STEP];
 	uint32_t npending;
 	uint32_t *seen; /* by node: last sample, + 1; for tags */
 	struct tag_tally *tags;
 };
 
-static void make_steps(struct arena *a, struct steps *s, const struct profile *p,
-		       const struct frames *f, const uint32_t *kept, const bool *wanted)
+static uint32_t *make_hops(struct arena *a, const struct profile *p, const struct frames *f,
+			   const uint32_t *kept, const bool *wanted)
 {
-	s->hops = arena_many(a, p->nlocations, struct step);
-	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		struct step *hop = &s->hops[loc];
-		uint32_t n, start = (uint32_t)s->lists.n;
-		const uint32_t *nodes = frames_of(f, loc, &n);
-		bool gap = false;
+	uint32_t n = f->first[p->nlocations];
+	uint32_t *hops = arena_many(a, (size_t)n + UNROLL_STEP, uint32_t);
 
-		vec_push(&s->lists, (struct step){ 0 });
-		for (uint32_t i = 0; i < n; i++) {
-			struct step step = { .node = kept[nodes[i]],
-					     .is_inline = i > 0,
-					     .is_after_gap = gap };
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t node = kept[f->lists[i] & FRAME_NODE];
 
-			gap = step.node == NONE;
-			if (gap)
-				continue;
-			step.has_edges = !wanted || wanted[step.node];
-			vec_push(&s->lists, step);
-		}
-		n = (uint32_t)s->lists.n - start - 1;
-		s->lists.at[start].node = n;
-		*hop = n == 1 ? s->lists.at[start + 1] : (struct step){ .node = start };
-		hop->count = (uint8_t)(n < MANY ? n : MANY);
-		hop->ends_in_gap = gap;
-		s->total += n;
-		if (n < MANY)
-			s->lists.n = start;
+		hops[i] = f->lists[i] & FRAME_INLINED;
+		if (node == NONE)
+			hops[i] |= LEFT_OUT;
+		else
+			hops[i] |= node | (!wanted || wanted[node] ? WANTED : 0);
 	}
-}
-
-/* The steps of a location, caller first. */
-static inline const struct step *hop_steps(const struct steps *s, const struct step *hop,
-					   uint32_t *n)
-{
-	if (hop->count != MANY) {
-		*n = hop->count;
-		return hop;
-	}
-	*n = s->lists.at[hop->node].node;
-	return &s->lists.at[hop->node + 1];
+	return hops;
 }
 
 static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
@@ -120,12 +79,16 @@ static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
 		t->divs = xcalloc((size_t)1 << bits, sizeof(*t->divs));
 }
 
-/* Room for a few callers of each frame: a table that grows touches twice the memory. */
-static unsigned first_bits(const struct steps *s)
+/* Room for a few callers of each frame that is kept: a table that grows touches twice the memory.
+ */
+static unsigned first_bits(const uint32_t *hops, uint32_t n)
 {
 	unsigned bits = MIN_BITS;
+	size_t nkept = 0;
 
-	while (bits < MAX_BITS && (size_t)1 << bits < 4 * s->total)
+	for (uint32_t i = 0; i < n; i++)
+		nkept += (hops[i] & FRAME_NODE) != LEFT_OUT;
+	while (bits < MAX_BITS && (size_t)1 << bits < 4 * nkept)
 		bits++;
 	return bits;
 }
@@ -226,22 +189,6 @@ static void count_pending(struct edge_pass *x)
 	x->npending = 0;
 }
 
-/* Which frames are kept is as good as random, so this has no branch for it: the edge is always
- * written and then maybe not counted. *n is x->npending, kept in a register. */
-static inline uint32_t take_step(struct edge_pass *x, uint32_t *n, uint32_t sample, uint32_t parent,
-				 const struct step *step, bool gap, bool is_kept)
-{
-	if (*n == PENDING) {
-		x->npending = *n;
-		count_pending(x);
-		*n = 0;
-	}
-	x->pending[*n] = (struct pending){ (uint64_t)parent << 32 | step->node, sample,
-					   step->is_inline, gap | step->is_after_gap };
-	*n += is_kept & step->has_edges & (parent != NONE) & (parent != step->node);
-	return is_kept ? step->node : parent;
-}
-
 static struct edge edge_at(const struct edge_table *t, size_t slot)
 {
 	const struct edge_slot *s = &t->slots[slot];
@@ -254,54 +201,53 @@ static struct edge edge_at(const struct edge_table *t, size_t slot)
 			      .is_residual = s->is_residual };
 }
 
+/* Which frames are kept is as good as random, so this has no branch for it: the edge is always
+ * written and then maybe not counted. */
 static void count_sample(struct edge_pass *x, uint32_t sample)
 {
 	const struct sample *s = &x->p->samples[sample];
-	const uint32_t *stack = x->p->stacks + s->stack;
-	const struct step *hops = x->steps->hops;
-	uint32_t parent = NONE, npending = x->npending;
+	struct unroll u = unroll_start(x->p, s);
+	uint32_t hops[UNROLLED + UNROLL_STEP], n, parent = LEFT_OUT;
 	bool gap = false;
 
-	for (uint32_t i = s->nstack; i-- > 0;) {
-		const struct step *hop = &hops[stack[i]];
+	while ((n = unroll(&u, x->f, x->hops, hops))) {
+		uint32_t npending = x->npending;
 
-		if (hop->count != MANY) {
-			parent = take_step(x, &npending, sample, parent, hop, gap, hop->count);
-		} else {
-			uint32_t n;
-			const struct step *steps = hop_steps(x->steps, hop, &n);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t node = hops[i] & FRAME_NODE;
+			bool is_kept = node != LEFT_OUT;
 
-			for (uint32_t k = 0; k < n; k++)
-				parent = take_step(x, &npending, sample, parent, &steps[k],
-						   gap & !k, true);
+			x->pending[npending] =
+				(struct pending){ (uint64_t)parent << 32 | node, sample,
+						  hops[i] & FRAME_INLINED, gap };
+			npending += (hops[i] & WANTED) && parent != LEFT_OUT && parent != node;
+			parent = is_kept ? node : parent;
+			gap = !is_kept;
 		}
-		gap = hop->ends_in_gap;
+		x->npending = npending;
+		if (npending >= PENDING)
+			count_pending(x);
 	}
-	x->npending = npending;
 }
 
 /* The same walk, for the labels of the nodes on the way. */
 static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	const struct sample *s = &x->p->samples[sample];
-	uint32_t last = NONE;
-	bool gap = false;
+	struct unroll u = unroll_start(x->p, s);
+	uint32_t hops[UNROLLED + UNROLL_STEP], n, node = LEFT_OUT;
 
-	for (uint32_t i = s->nstack; i-- > 0;) {
-		const struct step *hop = &x->steps->hops[x->p->stacks[s->stack + i]];
-		uint32_t n;
-		const struct step *steps = hop_steps(x->steps, hop, &n);
-
-		for (uint32_t k = 0; k < n; k++) {
-			last = steps[k].node;
-			if (x->seen[last] != sample + 1)
-				tag_tally_add(x->tags, last, s->labels, false, w, div);
-			x->seen[last] = sample + 1;
+	while ((n = unroll(&u, x->f, x->hops, hops))) {
+		for (uint32_t i = 0; i < n; i++) {
+			node = hops[i] & FRAME_NODE;
+			if (node == LEFT_OUT || x->seen[node] == sample + 1)
+				continue;
+			tag_tally_add(x->tags, node, s->labels, false, w, div);
+			x->seen[node] = sample + 1;
 		}
-		gap = hop->ends_in_gap;
 	}
-	if (last != NONE && !gap)
-		tag_tally_add(x->tags, last, s->labels, true, w, div);
+	if (node != LEFT_OUT)
+		tag_tally_add(x->tags, node, s->labels, true, w, div);
 }
 
 static void count_samples(void *ctx, size_t index)
@@ -309,6 +255,7 @@ static void count_samples(void *ctx, size_t index)
 	struct edge_pass *x = (struct edge_pass *)ctx + index;
 	const struct profile *p = x->p;
 
+	touch_pages(x->edges.slots, sizeof(*x->edges.slots) << x->edges.bits);
 	for (uint32_t i = x->first; i < x->last; i++) {
 		const int64_t *values = sample_values(p, &p->samples[i]);
 		int64_t w = values[x->params->value], div = x->params->mean ? values[0] : 0;
@@ -362,19 +309,21 @@ void edges_count(struct arena *a, struct graph *g, const struct profile *p, cons
 		 const uint32_t *kept, const bool *wanted, const struct graph_params *params)
 {
 	struct arena scratch = { 0 };
-	struct steps steps = { 0 };
 	bool with_tags = params->visual && tags_exist(p);
 	size_t n = p->nsamples > PARALLEL_SAMPLES && !with_tags ? (size_t)params->threads : 1;
 	struct edge_pass *passes = arena_many(&scratch, n, struct edge_pass);
 
-	make_steps(&scratch, &steps, p, f, kept, wanted);
+	uint32_t *hops = make_hops(&scratch, p, f, kept, wanted);
+	unsigned bits = first_bits(hops, f->first[p->nlocations]);
+
 	for (size_t i = 0; i < n; i++) {
 		passes[i] = (struct edge_pass){ .p = p,
 						.params = params,
-						.steps = &steps,
+						.f = f,
+						.hops = hops,
 						.first = (uint32_t)(p->nsamples * i / n),
 						.last = (uint32_t)(p->nsamples * (i + 1) / n) };
-		table_init(&passes[i].edges, params->mean, first_bits(&steps));
+		table_init(&passes[i].edges, params->mean, bits);
 	}
 	if (with_tags) {
 		passes->tags = tag_tally_new(p, params);
@@ -387,6 +336,5 @@ void edges_count(struct arena *a, struct graph *g, const struct profile *p, cons
 		tag_tally_finish(passes->tags, a, g);
 	for (size_t i = 0; i < n; i++)
 		table_release(&passes[i].edges);
-	vec_release(&steps.lists);
 	arena_release(&scratch);
 }

@@ -172,19 +172,16 @@ void frames_init(struct arena *a, struct frames *f, const struct profile *p,
 
 	if (!keep->line && !keep->address && !with_objects)
 		table.of_function = arena_many(a, p->nfunctions, uint32_t);
-	*f = (struct frames){ .of = arena_many(a, p->nlocations, uint32_t) };
+	*f = (struct frames){ .first = arena_many(a, (size_t)p->nlocations + 1, uint32_t) };
 	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		uint32_t n = frame_count(r, loc);
+		uint32_t n = frame_count(r, loc), inlined = 0;
 
-		if (n == 1) {
-			f->of[loc] = add_frame(&table, r, loc, 0);
-			continue;
-		}
-		f->of[loc] = MANY_FRAMES | (uint32_t)lists.n;
-		vec_push(&lists, n);
-		while (n-- > 0)
-			vec_push(&lists, add_frame(&table, r, loc, n));
+		for (; n-- > 0; inlined = FRAME_INLINED)
+			vec_push(&lists, inlined | add_frame(&table, r, loc, n));
+		f->first[loc + 1] = (uint32_t)lists.n;
 	}
+	for (int i = 0; i < UNROLL_STEP; i++) /* which unroll reads, and drops */
+		vec_push(&lists, 0);
 	map_release(&table.map);
 	f->nnodes = (uint32_t)table.infos.n;
 	f->infos = vec_adopt(a, &table.infos);

@@ -2,34 +2,71 @@
 #ifndef GRAPH_FRAMES_H
 #define GRAPH_FRAMES_H
 
+#include <string.h>
+
 #include "graph/graph.h"
 
-/* Most locations are one frame. `of[loc]` is then its node; otherwise MANY_FRAMES | index into
- * `lists`, where a count and the nodes follow, caller first. */
-#define MANY_FRAMES 0x80000000u
-
+/* The frames of all locations, caller first: those of location `loc` are lists[first[loc]] up to
+ * lists[first[loc + 1]]. Each is a node, and FRAME_INLINED if it is not the first of its location.
+ */
 struct frames {
-	uint32_t *of;
+	uint32_t *first;
 	uint32_t *lists;
 	struct node_info *infos; /* of the nodes */
 	uint32_t nnodes;
 };
 
+#define FRAME_INLINED 0x80000000u
+#define FRAME_NODE 0x3fffffffu /* a bit is left for others' use */
+
+enum { UNROLLED = 64, UNROLL_STEP = 4 };
+
 void frames_init(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct granularity *keep, bool with_objects);
 
-/* The nodes of a location, caller first. */
-static inline const uint32_t *frames_of(const struct frames *f, uint32_t loc, uint32_t *n)
-{
-	uint32_t at = f->of[loc];
+/* A walk over all frames of a sample, root first. */
+struct unroll {
+	const uint32_t *stack;
+	uint32_t left; /* locations */
+	uint32_t done; /* frames of the last of those */
+};
 
-	if (!(at & MANY_FRAMES)) {
-		*n = 1;
-		return &f->of[loc];
+enum { UNROLL_AHEAD = 256 }; /* some samples */
+
+static inline struct unroll unroll_start(const struct profile *p, const struct sample *s)
+{
+	const uint32_t *stack = p->stacks + s->stack;
+
+	/* Stacks lie one after the other, but each is read backwards, which hides it from the CPU.
+	 */
+	for (int i = 0; i < 32; i += 16)
+		__builtin_prefetch(stack + UNROLL_AHEAD + i);
+	return (struct unroll){ stack, s->nstack, 0 };
+}
+
+/* The next frames out of `lists`, which are f->lists or what has been made of them: up to UNROLLED,
+ * and a few more. 0: there are no more. How many frames a location has is as good as random, so
+ * this copies a fixed number of them rather than branch. */
+static inline uint32_t unroll(struct unroll *u, const struct frames *f, const uint32_t *lists,
+			      uint32_t out[UNROLLED + UNROLL_STEP])
+{
+	uint32_t n = 0;
+
+	while (u->left && n < UNROLLED) {
+		uint32_t loc = u->stack[u->left - 1];
+		uint32_t at = f->first[loc] + u->done, more = f->first[loc + 1] - at;
+
+		memcpy(out + n, lists + at, UNROLL_STEP * sizeof(*out));
+		if (more > UNROLL_STEP) {
+			n += UNROLL_STEP;
+			u->done += UNROLL_STEP;
+			continue;
+		}
+		n += more;
+		u->left--;
+		u->done = 0;
 	}
-	at &= ~MANY_FRAMES;
-	*n = f->lists[at];
-	return &f->lists[at + 1];
+	return n;
 }
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/vec.h"
 
 enum { SIDE_BY_SIDE = 16 };
-#define INLINED 0x80000000u /* with a frame: it is inlined here */
 
 struct tree_node {
 	int64_t flat, cum;
@@ -63,15 +62,14 @@ struct walk {
 
 static void start_walk(struct tree *t, struct walk *k, const struct sample *s)
 {
+	struct unroll u = unroll_start(t->p, s);
+	uint32_t frames[UNROLLED + UNROLL_STEP], n;
+
 	k->first = (uint32_t)t->frames.n;
 	k->at = NONE;
-	for (uint32_t i = s->nstack; i-- > 0;) {
-		uint32_t n;
-		const uint32_t *frames = frames_of(t->f, t->p->stacks[s->stack + i], &n);
-
-		for (uint32_t f = 0; f < n; f++)
-			vec_push(&t->frames, frames[f] | (f ? INLINED : 0));
-	}
+	while ((n = unroll(&u, t->f, t->f->lists, frames)))
+		for (uint32_t i = 0; i < n; i++)
+			vec_push(&t->frames, frames[i]);
 	k->n = (uint32_t)t->frames.n - k->first;
 }
 
@@ -80,8 +78,8 @@ static struct tree_node next_key(const struct tree *t, const struct walk *k, uin
 	uint32_t frame = t->frames.at[k->first + depth];
 
 	return (struct tree_node){ .parent = k->at,
-				   .frame = frame & ~INLINED,
-				   .is_inline = frame & INLINED };
+				   .frame = frame & FRAME_NODE,
+				   .is_inline = frame & FRAME_INLINED };
 }
 
 static void step(struct tree *t, struct walk *k, uint32_t depth)
@@ -252,17 +250,18 @@ static void tag_nodes(struct arena *a, const struct tree *t, struct graph *g, co
 		const struct sample *s = &t->p->samples[i];
 		const int64_t *values = sample_values(t->p, s);
 		int64_t w = values[t->params->value], div = t->params->mean ? values[0] : 0;
-		uint32_t at = NONE;
+		struct unroll u = unroll_start(t->p, s);
+		uint32_t frames[UNROLLED + UNROLL_STEP], n, at = NONE;
 
-		for (uint32_t k = s->nstack; (w || div) && k-- > 0;) {
-			uint32_t n;
-			const uint32_t *frames = frames_of(t->f, t->p->stacks[s->stack + k], &n);
-
-			for (uint32_t j = 0; j < n; j++) {
-				struct tree_node key = { .parent = at, .frame = frames[j] };
+		if (!w && !div)
+			continue;
+		while ((n = unroll(&u, t->f, t->f->lists, frames))) {
+			for (uint32_t k = 0; k < n; k++) {
+				struct tree_node key = { .parent = at,
+							 .frame = frames[k] & FRAME_NODE };
 				const void *ctx[2] = { t, &key };
 
-				at = map_get(&t->map, hash_child(t, at, frames[j]), same_child,
+				at = map_get(&t->map, hash_child(t, at, key.frame), same_child,
 					     ctx);
 				if (to[at] != NONE)
 					tag_tally_add(tags, to[at], s->labels, false, w, div);

@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 
-enum { PARALLEL_SAMPLES = 20000, AHEAD = 6 };
+enum { PARALLEL_SAMPLES = 20000 };
 
 /* What the walk touches for each frame: small, so that many fit the cache. */
 struct tally {
@@ -25,40 +25,45 @@ struct pass {
 	struct piece *pieces;
 };
 
-static void count_node(const struct pass *x, const struct piece *to, uint32_t node, uint32_t stamp,
-		       int64_t w, int64_t div)
+/* Adds to a node what it has not got of this sample yet. */
+static inline void count_node(const struct pass *x, const struct piece *to, uint32_t node,
+			      uint32_t stamp, int64_t w, int64_t div)
 {
 	struct tally *t = &to->tallies[node];
+	int64_t is_new = -(int64_t)(t->sample != stamp); /* all bits or none: no branch to miss */
 
-	if (t->sample == stamp)
-		return;
 	t->sample = stamp;
-	t->cum = int_add(t->cum, w);
+	t->cum = int_add(t->cum, w & is_new);
 	if (x->params->mean)
-		to->weights[node].cum_div = int_add(to->weights[node].cum_div, div);
+		to->weights[node].cum_div = int_add(to->weights[node].cum_div, div & is_new);
 }
 
 static void count_sample(const struct pass *x, const struct piece *to, uint32_t index, int64_t w,
 			 int64_t div)
 {
 	const struct sample *s = &x->p->samples[index];
-	const uint32_t *stack = x->p->stacks + s->stack, *nodes = NULL;
-	struct node_weight *leaf;
-	uint32_t n = 0;
+	struct unroll u = unroll_start(x->p, s);
+	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n;
+	struct node_weight *leaf = NULL;
 
-	for (uint32_t i = s->nstack; i-- > 0;) {
-		if (i >= AHEAD)
-			__builtin_prefetch(&to->tallies[x->f->of[stack[i - AHEAD]]], 1);
-		nodes = frames_of(x->f, stack[i], &n);
-		count_node(x, to, nodes[0], index + 1, w, div);
-		for (uint32_t k = 1; k < n; k++) {
-			count_node(x, to, nodes[k], index + 1, w, div);
-			to->weights[nodes[k]].inlined += (uint64_t)int_abs(w);
+	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+		uint32_t ninlined = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			__builtin_prefetch(&to->tallies[frames[i] & FRAME_NODE], 1);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t node = frames[i] & FRAME_NODE;
+
+			count_node(x, to, node, index + 1, w, div);
+			inlined[ninlined] = node;
+			ninlined += frames[i] != node;
 		}
+		for (uint32_t i = 0; i < ninlined; i++)
+			to->weights[inlined[i]].inlined += (uint64_t)int_abs(w);
+		leaf = &to->weights[frames[n - 1] & FRAME_NODE];
 	}
-	if (!nodes)
+	if (!leaf)
 		return;
-	leaf = &to->weights[nodes[n - 1]];
 	leaf->flat = int_add(leaf->flat, w);
 	leaf->flat_div = int_add(leaf->flat_div, div);
 }
@@ -68,6 +73,7 @@ static void count_piece(void *ctx, size_t index)
 	const struct pass *x = ctx;
 	const struct piece *to = &x->pieces[index];
 
+	touch_pages(to->tallies, x->f->nnodes * sizeof(*to->tallies));
 	for (uint32_t i = to->first; i < to->last; i++) {
 		const int64_t *values = sample_values(x->p, &x->p->samples[i]);
 		int64_t w = values[x->params->value], div = x->params->mean ? values[0] : 0;

@@ -338,10 +338,23 @@ bool demangle_name(struct buf *out, struct str mangled, enum demangle_mode mode)
 	return ok;
 }
 
+/* Most names have none of these. No way out of the loop: compilers make this a vector's work. */
+static bool has_cxx_marks(struct str s)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < s.n; i++)
+		found |= (s.p[i] == '<') | (s.p[i] == '>') | (s.p[i] == '[') | (s.p[i] == ']') |
+			 (s.p[i] == ':');
+	return found;
+}
+
 static bool looks_like_cxx(struct str s)
 {
 	bool found = false;
 
+	if (!has_cxx_marks(s))
+		return false;
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i], next = i + 1 < s.n ? s.p[i + 1] : '\0';
 

@@ -34,9 +34,10 @@ CFLAGS := -std=gnu17 -g -fno-omit-frame-pointer -fvisibility=hidden -ffunction-s
 	-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wwrite-strings -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
 	$(if $(and $(CI),$(filter release clang,$(BUILD))),-Werror)
-# Libraries that are not libc go in statically: each shared one costs start-up time.
+# Libraries that are not libc go in statically: each shared one costs start-up time. libcurl, which
+# brings twenty others, is loaded when something is fetched (http/client.c).
 LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc-sections
-LDLIBS := -l:libdeflate.a -l:libpcre2-8.a -l:libiberty.a -lm
+LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z capstone edit bsd md tinfo) -lm
 
 SRC := $(wildcard src/*/*.c)
 OBJ := $(SRC:%.c=$(OUT)/%.o)

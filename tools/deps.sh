@@ -6,7 +6,11 @@ set -eu
 need=
 for job; do
 	case $job in
-	build) need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc" ;;
+	build)
+		need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc"
+		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libcapstone-dev"
+		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev"
+		;;
 	test) need="$need libcmocka-dev perl" ;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;

@@ -6,67 +6,10 @@
 #include <string.h>
 
 #include "analyze/progress.h"
+#include "analyze/symbolize.h"
 #include "base/parallel.h"
 #include "fetch/fetch.h"
 #include "symbol/symbol.h"
-
-/* ---- what -symbolize says */
-
-struct symbolize_mode {
-	bool is_off, force;
-	enum demangle_mode demangle;
-};
-
-static bool read_symbolize_token(struct symbolize_mode *m, struct str token)
-{
-	static const struct {
-		const char *name;
-		enum demangle_mode mode;
-	} modes[] = {
-		{ "demangle=full", DEMANGLE_FULL },  { "full", DEMANGLE_FULL },
-		{ "demangle=none", DEMANGLE_NONE },  { "demangle=templates", DEMANGLE_TEMPLATES },
-		{ "templates", DEMANGLE_TEMPLATES },
-	};
-
-	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
-		if (str_eq(token, str_of(modes[i].name))) {
-			m->demangle = modes[i].mode;
-			m->force = true;
-			return true;
-		}
-	}
-	if (str_eq(token, STR("force")))
-		m->force = true;
-	else if (str_eq(token, STR("none")) || str_eq(token, STR("no")))
-		m->is_off = true;
-	else
-		return !token.n || str_eq(token, STR("local")) || str_eq(token, STR("fastlocal")) ||
-		       str_eq(token, STR("remote")) || str_eq(token, STR("demangle=default"));
-	return true;
-}
-
-static struct symbolize_mode read_symbolize(struct arena *a, const char *value,
-					    struct buf *warnings)
-{
-	struct symbolize_mode m = { .demangle = DEMANGLE_DEFAULT };
-	char *lower = str_dup(a, str_of(value));
-	struct str rest;
-
-	for (char *c = lower; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	rest = str_of(lower);
-	while (rest.p && !m.is_off) {
-		if (!read_symbolize_token(&m, str_cut(&rest, ':')))
-			buf_printf(warnings,
-				   "ignoring unrecognized symbolization option: %s\n"
-				   "expecting -symbolize=[local|fastlocal|remote|none][:force]"
-				   "[:demangle=[none|full|templates|default]\n",
-				   value);
-	}
-	return m;
-}
-
-/* ---- sources */
 
 static const char *environment(const char *name)
 {
@@ -181,7 +124,6 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 	struct locate_params paths = { environment("PPROF_BINARY_PATH"), environment("HOME"), "",
 				       o->buildid };
 	struct load l = { .s = s, .c = c, .warnings = warnings };
-	struct symbolize_mode mode;
 	struct progress *progress;
 	bool ok;
 
@@ -198,7 +140,6 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 		l.params.sources++;
 		l.params.nsources--;
 	}
-	mode = read_symbolize(&s->arena, o->symbolize, warnings);
 	progress = progress_start(&l.params.progress);
 	ok = fetch_and_diff(&l, &s->profile, e);
 	progress_stop(progress);
@@ -206,8 +147,8 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 		return false;
 	if (o->all_frames)
 		s->profile.drop_frames = s->profile.keep_frames = 0;
-	if (!mode.is_off)
-		profile_demangle(&s->arena, &s->profile, mode.demangle, mode.force);
+	if (!symbolize(&s->arena, &s->profile, o, warnings, e))
+		return false;
 	profile_drop_frames(&s->arena, &s->profile);
 	forget_urls(&s->arena, &s->profile);
 	if (*o->add_comment)

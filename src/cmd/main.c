@@ -1,23 +1,19 @@
 /* main.c - the program: reads the command line, runs one report, prints what went wrong. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analyze.h"
+#include "analyze/output.h"
 #include "analyze/usage.h"
 #include "base/path.h"
-
-enum { EXIT_ERROR = 2 };
+#include "cmd/cmd.h"
 
 #define VERSION "0.1.0"
 /* The analyzer is pprof, whatever it is called: scripts look at its messages too. */
 #define ANALYZER "pprof"
 
-/* Lines for stderr, in red on a terminal as pprof's are. */
-static void print_warnings(struct buf *warnings)
+void print_warnings(struct buf *warnings)
 {
 	struct str rest = buf_view(warnings);
 	bool is_terminal = rest.n && isatty(STDERR_FILENO);
@@ -28,78 +24,6 @@ static void print_warnings(struct buf *warnings)
 		fprintf(stderr, is_terminal ? "\033[0;31m%.*s\n\033[0m" : "%.*s\n", STR_ARG(line));
 	}
 	warnings->n = 0;
-}
-
-/* A file of the form prefixNNNsuffix that is not there yet. */
-static int create_numbered(const char *prefix, const char *suffix, char *name, size_t size,
-			   struct err *e)
-{
-	for (int i = 1; i < 10000; i++) {
-		int fd;
-
-		snprintf(name, size, "%s%03d%s", prefix, i, suffix);
-		fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-		if (fd >= 0)
-			return fd;
-		if (errno != EEXIST) {
-			err_system(e, "open", name);
-			return -1;
-		}
-	}
-	err_set(e, ERR_IO, "could not create file of the form %s001%s", prefix, suffix);
-	return -1;
-}
-
-/* Where the report goes: -output, a fresh file for what would garble a terminal, or stdout. */
-static int open_output(const struct command_line *c, const struct report *report,
-		       struct buf *warnings, struct err *e)
-{
-	const char *path = c->options.output;
-	char name[64], suffix[32];
-	int fd = STDOUT_FILENO;
-
-	if (*path) {
-		fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-		if (fd < 0)
-			err_system(e, "open", path);
-	} else if ((report->flags & REPORT_BINARY) && isatty(STDOUT_FILENO)) {
-		snprintf(suffix, sizeof(suffix), ".%s", report->extension);
-		fd = create_numbered("profile", suffix, name, sizeof(name), e);
-		path = name;
-	}
-	if (fd >= 0 && fd != STDOUT_FILENO)
-		buf_printf(warnings, "Generating report in %s\n", path);
-	return fd;
-}
-
-/* The file is opened when the first bytes are there: a failed report must not truncate it. */
-static bool print_report(struct session *s, const struct command_line *c, struct buf *warnings,
-			 struct err *e)
-{
-	const struct report *report = report_find(c->command->name);
-	struct analyze_request q = { report, c->argument, &c->options };
-	struct buf out = { 0 };
-	bool ok;
-	int fd;
-
-	if (!report)
-		return err_set(e, ERR_USAGE, "-%s is not there yet in this version",
-			       c->command->name);
-	if (!*c->options.output && !((report->flags & REPORT_BINARY) && isatty(STDOUT_FILENO)))
-		buf_to_fd(&out, STDOUT_FILENO);
-	ok = analyze_report(s, &q, &out, warnings, e);
-	if (ok && !out.has_fd) {
-		fd = open_output(c, report, warnings, e);
-		ok = fd >= 0;
-		if (ok)
-			buf_to_fd(&out, fd);
-	}
-	if (ok)
-		ok = buf_flush(&out, e);
-	if (ok && out.fd != STDOUT_FILENO && close(out.fd) != 0)
-		ok = err_system(e, "close", c->options.output);
-	buf_release(&out);
-	return ok;
 }
 
 /* Greets; commands come with the shell. */
@@ -132,7 +56,14 @@ static bool analyze(const struct command_line *c, struct buf *warnings, struct e
 			"-http is not there yet in this version; ask for a report, e.g. -top");
 	ok = analyze_load(&s, c, warnings, e);
 	print_warnings(warnings);
-	ok = ok && (c->command ? print_report(&s, c, warnings, e) : run_shell(&s, c, e));
+	if (ok && c->command)
+		ok = output_report(&s,
+				   &(struct output_request){ .command = c->command,
+							     .argument = c->argument,
+							     .options = &c->options },
+				   warnings, e);
+	else if (ok)
+		ok = run_shell(&s, c, e);
 	print_warnings(warnings);
 #ifdef __SANITIZE_ADDRESS__
 	session_release(&s); /* else the kernel is faster */
@@ -140,7 +71,7 @@ static bool analyze(const struct command_line *c, struct buf *warnings, struct e
 	return ok;
 }
 
-static int print_and_exit(struct buf *out, int fd, int status)
+int print_and_exit(struct buf *out, int fd, int status)
 {
 	struct err e;
 
@@ -150,12 +81,34 @@ static int print_and_exit(struct buf *out, int fd, int status)
 	return status;
 }
 
-/* `kiln help` lists everything; -help is pprof's. A profile of that name is ./help. */
-static bool wants_help(int argc, char **argv)
+static int cmd_help(int argc, char **argv)
+{
+	struct buf out = { 0 };
+
+	(void)argc;
+	(void)argv;
+	usage_write(&out, "kiln");
+	return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
+}
+
+static const struct subcommand {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} subcommands[] = {
+	{ "help", cmd_help },
+};
+
+/* `kiln help` and so on; pprof has none. A profile of such a name is ./help. */
+static const struct subcommand *find_subcommand(int argc, char **argv)
 {
 	struct str program = path_base(str_of(argc ? argv[0] : "kiln"));
 
-	return argc == 2 && strcmp(argv[1], "help") == 0 && !str_eq(program, STR(ANALYZER));
+	if (argc < 2 || str_eq(program, STR(ANALYZER)))
+		return NULL;
+	for (size_t i = 0; i < sizeof(subcommands) / sizeof(*subcommands); i++)
+		if (strcmp(argv[1], subcommands[i].name) == 0)
+			return &subcommands[i];
+	return NULL;
 }
 
 int main(int argc, char **argv)
@@ -164,12 +117,11 @@ int main(int argc, char **argv)
 	struct buf warnings = { 0 }, out = { 0 };
 	struct command_line c;
 	struct err e = { 0 };
+	const struct subcommand *sub = find_subcommand(argc, argv);
 	bool ok;
 
-	if (wants_help(argc, argv)) {
-		usage_write(&out, "kiln");
-		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
-	}
+	if (sub)
+		return sub->run(argc - 1, argv + 1);
 	ok = flags_parse(&c, &arena, argc, argv, &warnings, &e);
 	print_warnings(&warnings);
 	if (!ok) {

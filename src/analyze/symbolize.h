@@ -1,0 +1,15 @@
+/* symbolize.h - gives a merged profile its names, as -symbolize says: local files first, then the
+ * servers it came from, then demangling. */
+#ifndef ANALYZE_SYMBOLIZE_H
+#define ANALYZE_SYMBOLIZE_H
+
+#include "analyze/options.h"
+#include "base/buf.h"
+
+struct profile;
+
+/* Names that cannot be found are told in `warnings`; only a server's failure is an error. */
+bool symbolize(struct arena *a, struct profile *p, const struct analyze_options *o,
+	       struct buf *warnings, struct err *e);
+
+#endif

@@ -1,0 +1,15 @@
+/* cmd.h - what the subcommands share. Each has its own file, `int cmd_NAME(argc, argv)` here, and a
+ * line in main.c's table; argv[0] is its name. */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include "base/buf.h"
+
+enum { EXIT_ERROR = 2 };
+
+/* Prints whole lines to stderr, in red on a terminal as pprof's are, and empties the buffer. */
+void print_warnings(struct buf *warnings);
+/* Prints all of `out`, frees it, and returns `status`. */
+int print_and_exit(struct buf *out, int fd, int status);
+
+#endif

@@ -1,66 +1,16 @@
 #include "symbol/symbol.h"
 
 #include <errno.h>
-#include <elf.h>
 #include <endian.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbol/elf.h"
+
 #define PAGE 4096
 #define KERNEL_HALF (UINT64_C(1) << 63)
-
-struct segment {
-	uint32_t type, flags;
-	uint64_t offset, vaddr, filesz, memsz, align;
-};
-
-struct section {
-	struct str name;
-	uint32_t type, link;
-	uint64_t addr, offset, size;
-};
-
-struct elf {
-	struct str bytes;
-	bool is_64, is_big_endian;
-	uint16_t type;
-	struct segment *segments;
-	struct section *sections;
-	size_t nsegments, nsections;
-};
-
-static bool in_file(struct str bytes, uint64_t offset, uint64_t n)
-{
-	return offset <= bytes.n && n <= bytes.n - offset;
-}
-
-/* What the file has of a range; tools cut files short. */
-static struct str part(struct str bytes, uint64_t offset, uint64_t n)
-{
-	uint64_t left = offset <= bytes.n ? bytes.n - offset : 0;
-
-	return left ? (struct str){ bytes.p + offset, n < left ? n : left } : (struct str){ 0 };
-}
-
-/* A field of 2, 4 or 8 bytes. The caller has checked that it is there. */
-static uint64_t field(const struct elf *f, const char *at, size_t bytes)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < bytes; i++)
-		v = v << 8 | (uint8_t)at[f->is_big_endian ? i : bytes - 1 - i];
-	return v;
-}
-
-/* FIELD(f, at, Ehdr, e_phoff): the member of the 32 or the 64 bit struct at `at`. */
-#define FIELD(f, at, T, member)                                      \
-	((f)->is_64 ? field((f), (at) + offsetof(Elf64_##T, member), \
-			    sizeof(((Elf64_##T *)0)->member))        \
-		    : field((f), (at) + offsetof(Elf32_##T, member), \
-			    sizeof(((Elf32_##T *)0)->member)))
-#define SIZE(f, T) ((f)->is_64 ? sizeof(Elf64_##T) : sizeof(Elf32_##T))
 
 static bool read_segments(struct arena *a, struct elf *f, struct err *e)
 {
@@ -72,7 +22,7 @@ static bool read_segments(struct arena *a, struct elf *f, struct err *e)
 		return true;
 	if (size < SIZE(f, Phdr))
 		return err_set(e, ERR_FORMAT, "invalid ELF phentsize %u", (unsigned)size);
-	if (!in_file(f->bytes, offset, n * size))
+	if (!elf_has(f->bytes, offset, n * size))
 		return err_set(e, ERR_FORMAT, "EOF");
 	f->segments = arena_many(a, n, struct segment);
 	for (; f->nsegments < n; f->nsegments++) {
@@ -102,9 +52,9 @@ static bool name_sections(struct elf *f, uint64_t offset, uint64_t size, uint64_
 	if (names >= f->nsections)
 		return err_set(e, ERR_FORMAT, "invalid ELF shstrndx %u", (unsigned)names);
 	table = &f->sections[names];
-	if (table->type != SHT_STRTAB || !in_file(f->bytes, table->offset, table->size))
+	if (table->type != SHT_STRTAB || !elf_has(f->bytes, table->offset, table->size))
 		return err_set(e, ERR_FORMAT, "invalid ELF section name string table");
-	text = part(f->bytes, table->offset, table->size);
+	text = elf_part(f->bytes, table->offset, table->size);
 	for (size_t i = 0; i < f->nsections; i++) {
 		const char *at = f->bytes.p + offset + i * size, *end;
 		uint64_t name = FIELD(f, at, Shdr, sh_name);
@@ -127,7 +77,7 @@ static bool read_sections(struct arena *a, struct elf *f, struct err *e)
 		return n == 0 || err_set(e, ERR_FORMAT, "invalid ELF shnum for shoff=0");
 	if (size < SIZE(f, Shdr))
 		return err_set(e, ERR_FORMAT, "invalid ELF shentsize %u", (unsigned)size);
-	if (!in_file(f->bytes, offset, size))
+	if (!elf_has(f->bytes, offset, size))
 		return err_set(e, ERR_FORMAT, "EOF");
 	/* Counts that do not fit the header stand in the first section. */
 	if (n == 0)
@@ -144,6 +94,7 @@ static bool read_sections(struct arena *a, struct elf *f, struct err *e)
 
 		f->sections[f->nsections] = (struct section){
 			.type = (uint32_t)FIELD(f, at, Shdr, sh_type),
+			.flags = FIELD(f, at, Shdr, sh_flags),
 			.link = (uint32_t)FIELD(f, at, Shdr, sh_link),
 			.addr = FIELD(f, at, Shdr, sh_addr),
 			.offset = FIELD(f, at, Shdr, sh_offset),
@@ -185,14 +136,14 @@ static bool find_build_id(const struct elf *f, struct str notes, uint64_t align,
 
 		if (left < sizeof(Elf32_Nhdr))
 			return false;
-		name_bytes = field(f, note, 4);
-		desc_bytes = field(f, note + 4, 4);
+		name_bytes = elf_field(f, note, 4);
+		desc_bytes = elf_field(f, note + 4, 4);
 		/* 32 bit sizes: the sums cannot overflow. */
 		desc = (sizeof(Elf32_Nhdr) + name_bytes + align - 1) & ~(align - 1);
 		end = desc + desc_bytes;
 		if (end > left)
 			return false;
-		if (field(f, note + 8, 4) == NT_GNU_BUILD_ID && name_bytes == 4 &&
+		if (elf_field(f, note + 8, 4) == NT_GNU_BUILD_ID && name_bytes == 4 &&
 		    memcmp(note + sizeof(Elf32_Nhdr), "GNU", 4) == 0) {
 			if (id->n)
 				return false;
@@ -213,14 +164,14 @@ static struct str elf_build_id(const struct elf *f)
 		const struct segment *s = &f->segments[i];
 
 		if (s->type == PT_NOTE &&
-		    !find_build_id(f, part(f->bytes, s->offset, s->filesz), s->align, &id))
+		    !find_build_id(f, elf_part(f->bytes, s->offset, s->filesz), s->align, &id))
 			return (struct str){ 0 };
 	}
 	for (size_t i = 0; i < f->nsections && !id.n; i++) {
 		const struct section *s = &f->sections[i];
 
 		if (s->type == SHT_NOTE &&
-		    !find_build_id(f, part(f->bytes, s->offset, s->size), 4, &id))
+		    !find_build_id(f, elf_part(f->bytes, s->offset, s->size), 4, &id))
 			return (struct str){ 0 };
 	}
 	return id;
@@ -313,6 +264,66 @@ void object_close(struct object *o)
 	*o = (struct object){ 0 };
 }
 
+const struct section *elf_section(const struct elf *f, struct str name)
+{
+	for (size_t i = 0; i < f->nsections; i++)
+		if (str_eq(f->sections[i].name, name))
+			return &f->sections[i];
+	return NULL;
+}
+
+struct str elf_bytes(const struct elf *f, const struct section *s)
+{
+	if (!s || s->type == SHT_NOBITS)
+		return (struct str){ 0 };
+	return elf_part(f->bytes, s->offset, s->size);
+}
+
+struct elf_symbols elf_symbols(const struct elf *f, uint32_t type)
+{
+	struct elf_symbols symbols = { .f = f, .next = 1 };
+
+	for (size_t i = 0; i < f->nsections; i++) {
+		const struct section *table = &f->sections[i];
+
+		if (table->type != type)
+			continue;
+		if (table->link < f->nsections) {
+			symbols.entries = elf_bytes(f, table);
+			symbols.names = elf_bytes(f, &f->sections[table->link]);
+		}
+		break;
+	}
+	return symbols;
+}
+
+bool elf_next_symbol(struct elf_symbols *symbols, struct elf_symbol *out)
+{
+	const struct elf *f = symbols->f;
+	struct str names = symbols->names;
+
+	while (symbols->next < symbols->entries.n / SIZE(f, Sym)) {
+		const char *at = symbols->entries.p + symbols->next * SIZE(f, Sym), *end;
+		uint64_t name = FIELD(f, at, Sym, st_name);
+		uint64_t info = FIELD(f, at, Sym, st_info);
+
+		symbols->next++;
+		if (name >= names.n || !(end = memchr(names.p + name, '\0', names.n - name)))
+			continue;
+		*out = (struct elf_symbol){
+			.value = FIELD(f, at, Sym, st_value),
+			.size = FIELD(f, at, Sym, st_size),
+			.name = { names.p + name, (size_t)(end - names.p) - name },
+			.index = (uint32_t)(symbols->next - 1),
+			.section = (uint16_t)FIELD(f, at, Sym, st_shndx),
+			.type = ELF64_ST_TYPE(info),
+			.bind = ELF64_ST_BIND(info),
+		};
+		return true;
+	}
+	return false;
+}
+
 static const struct segment *text_segment(const struct elf *f)
 {
 	for (size_t i = 0; i < f->nsections; i++) {
@@ -334,24 +345,12 @@ static const struct segment *text_segment(const struct elf *f)
 /* Value of a symbol in .symtab. */
 static bool symbol_value(const struct elf *f, struct str name, uint64_t *value)
 {
-	const struct section *table = NULL;
-	struct str symbols, names;
+	struct elf_symbols symbols = elf_symbols(f, SHT_SYMTAB);
+	struct elf_symbol symbol;
 
-	for (size_t i = 0; i < f->nsections && !table; i++)
-		if (f->sections[i].type == SHT_SYMTAB)
-			table = &f->sections[i];
-	if (!table || table->link >= f->nsections)
-		return false;
-	symbols = part(f->bytes, table->offset, table->size);
-	names = part(f->bytes, f->sections[table->link].offset, f->sections[table->link].size);
-	/* The first symbol is none. */
-	for (size_t i = 1; i < symbols.n / SIZE(f, Sym); i++) {
-		const char *at = symbols.p + i * SIZE(f, Sym);
-		uint64_t start = FIELD(f, at, Sym, st_name);
-
-		if (start < names.n && names.n - start > name.n &&
-		    memcmp(names.p + start, name.p, name.n) == 0 && !names.p[start + name.n]) {
-			*value = FIELD(f, at, Sym, st_value);
+	while (elf_next_symbol(&symbols, &symbol)) {
+		if (str_eq(symbol.name, name)) {
+			*value = symbol.value;
 			return true;
 		}
 	}
@@ -410,11 +409,17 @@ static bool exec_base(const struct object_place *m, const struct segment *s, con
 	return true;
 }
 
+/* Says where nothing is: addresses are the object's own. */
+static bool is_unplaced(const struct object_place *m)
+{
+	return m->start == 0 && m->offset == 0 && (m->limit == 0 || m->limit == UINT64_MAX);
+}
+
 static bool elf_base(const struct elf *f, const struct object_place *m, const struct segment *s,
 		     const uint64_t *stext, uint64_t *base, struct err *e)
 {
 	*base = 0;
-	if (m->start == 0 && m->offset == 0 && (m->limit == 0 || m->limit == UINT64_MAX))
+	if (is_unplaced(m))
 		return true;
 	switch (f->type) {
 	case ET_EXEC:
@@ -445,4 +450,102 @@ bool object_check_base(const struct object *o, const char *path, const struct ob
 	return elf_base(o->elf, place, text_segment(o->elf),
 			kernel_offset(o->elf, path, place, &stext) ? &stext : NULL, &base, e) ||
 	       err_wrap(e, "could not identify base for %s", path);
+}
+
+/* The segments that the mapping may be of: those that share bytes of the file with it. */
+static size_t mapped_segments(const struct elf *f, const struct object_place *m,
+			      const struct segment **found, size_t max)
+{
+	uint64_t end = m->offset + (m->limit - m->start);
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->nsegments && n < max; i++) {
+		const struct segment *s = &f->segments[i];
+		uint64_t in_page = s->vaddr & (s->align - 1), segment_end = s->offset + s->memsz;
+
+		if (s->type != PT_LOAD || s->filesz == 0 || m->offset >= segment_end ||
+		    s->offset >= end)
+			continue;
+		/* A loader starts a segment's mapping at the page that its first byte is in ... */
+		if (m->offset < (s->offset > in_page ? s->offset - in_page : 0))
+			continue;
+		/* ... and does not map the last page of one segment together with the next. */
+		if (m->offset > s->offset && segment_end < m->offset + PAGE &&
+		    end >= segment_end + PAGE)
+			continue;
+		found[n++] = s;
+	}
+	return n;
+}
+
+/* The one that the address's byte of the file is in. */
+static const struct segment *segment_at(const struct segment **segments, size_t n, uint64_t offset,
+					struct err *e)
+{
+	const struct segment *found = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (offset < segments[i]->offset ||
+		    offset - segments[i]->offset >= segments[i]->memsz)
+			continue;
+		if (found) {
+			err_set(e, ERR_FORMAT,
+				"found second program header (%zu) that matches file "
+				"offset %jx",
+				i, (uintmax_t)offset);
+			return NULL;
+		}
+		found = segments[i];
+	}
+	if (!found)
+		err_set(e, ERR_FORMAT, "no program header matches file offset %jx",
+			(uintmax_t)offset);
+	return found;
+}
+
+/* *segment stays NULL in a file without any. */
+static bool find_segment(const struct elf *f, const struct object_place *m, uint64_t address,
+			 bool has_stext, const struct segment **segment, struct err *e)
+{
+	const struct segment *found[32];
+	bool has_load = false;
+	size_t n;
+
+	*segment = NULL;
+	if (has_stext || m->start >= m->limit || m->limit >= KERNEL_HALF) {
+		*segment = text_segment(f);
+		return true;
+	}
+	for (size_t i = 0; i < f->nsegments; i++)
+		has_load |= f->segments[i].type == PT_LOAD;
+	if (!has_load)
+		return true;
+	n = mapped_segments(f, m, found, sizeof(found) / sizeof(*found));
+	if (n == 0)
+		return err_set(e, ERR_FORMAT, "no program header matches mapping info");
+	*segment = n == 1 ? found[0] : segment_at(found, n, address - m->start + m->offset, e);
+	return *segment;
+}
+
+bool object_address(const struct object *o, const char *path, const struct object_place *m,
+		    uint64_t address, uint64_t *out, struct err *e)
+{
+	const struct segment *segment;
+	uint64_t stext, base;
+	bool has_stext;
+
+	*out = address;
+	if (o->kind != OBJECT_ELF || is_unplaced(m))
+		return true;
+	if (address < m->start || address >= m->limit)
+		return err_set(e, ERR_FORMAT,
+			       "specified address %jx is outside the mapping range [%jx, %jx] for "
+			       "file %s",
+			       (uintmax_t)address, (uintmax_t)m->start, (uintmax_t)m->limit, path);
+	has_stext = kernel_offset(o->elf, path, m, &stext);
+	if (!find_segment(o->elf, m, address, has_stext, &segment, e) ||
+	    !elf_base(o->elf, m, segment, has_stext ? &stext : NULL, &base, e))
+		return err_wrap(e, "%s", path);
+	*out = address - base;
+	return true;
 }

@@ -61,6 +61,41 @@ void object_close(struct object *o);
 /* Can addresses of such a mapping be turned into the object's own? `path` is for the error text. */
 bool object_check_base(const struct object *o, const char *path, const struct object_place *place,
 		       struct err *e);
+/* Turns an address of the mapping into the object's own, which the linker gave it. */
+bool object_address(const struct object *o, const char *path, const struct object_place *place,
+		    uint64_t address, uint64_t *out, struct err *e);
+
+/* ---- functions and lines at an address (frames.c) */
+
+enum symbol_detail {
+	SYMBOL_FULL,  /* inlined calls, lines, columns and start lines, as llvm-symbolizer */
+	SYMBOL_PLAIN, /* inlined calls and lines, as addr2line */
+	SYMBOL_NAMES, /* the function's name, as nm */
+};
+
+/* Strings are "" and numbers 0 if not known. */
+struct symbol_frame {
+	struct str name; /* for the linker: not demangled */
+	struct str file;
+	int64_t line, column, start_line;
+};
+
+struct symbolizer_params {
+	enum symbol_detail detail;
+	bool nm_is_llvm; /* for names: list symbols as llvm-nm does, not as GNU nm */
+};
+
+/* Names addresses of one binary. For one thread at a time. */
+struct symbolizer;
+/* NULL if the file cannot be read. A file without any symbols opens, and names nothing. */
+struct symbolizer *symbolizer_open(const char *path, const struct symbolizer_params *params,
+				   struct err *e);
+void symbolizer_close(struct symbolizer *s);
+/* The frames at an address of the binary itself (see object_address), innermost inlined call
+ * first, the function last. Returns how many there are. The frames stay until the next call, their
+ * strings until symbolizer_close. With SYMBOL_FULL there is always one, perhaps with nothing in it.
+ */
+size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symbol_frame **frames);
 
 /* ---- finding the binaries of a profile (locate.c) */
 

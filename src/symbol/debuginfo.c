@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/vec.h"
 #include "symbol/dies.h"
 #include "symbol/ranges.h"
@@ -48,7 +49,9 @@ struct unit {
 	size_t nlines;
 	Dwarf_Files *files;
 	size_t nfiles;
-	bool has_file_0; /* DWARF 5 */
+	struct str *file_names; /* those that were asked for; p is NULL for the others */
+	bool has_file_0;	/* DWARF 5 */
+	bool is_c;
 	uint64_t walked; /* bytes of functions that were looked at for inlined calls */
 };
 
@@ -291,6 +294,29 @@ static void index_functions(struct debug_info *d, struct unit *u, bool complete)
 	vec_release(&ranges);
 }
 
+/* binutils' list: languages whose names are what the linker sees. */
+static bool has_plain_names(int language)
+{
+	switch (language) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_UPC:
+	case DW_LANG_Ada83:
+	case DW_LANG_Ada95:
+	case DW_LANG_Cobol74:
+	case DW_LANG_Cobol85:
+	case DW_LANG_Fortran77:
+	case DW_LANG_Pascal83:
+	case DW_LANG_PLI:
+	case DW_LANG_Mips_Assembler:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void open_unit(struct debug_info *d, struct unit *u)
 {
 	Dwarf_Die die, split;
@@ -302,6 +328,7 @@ static void open_unit(struct debug_info *d, struct unit *u)
 	if (dwarf_cu_info(u->die.cu, &version, &type, NULL, &split, NULL, NULL, NULL) != 0)
 		return;
 	u->has_file_0 = version >= 5;
+	u->is_c = has_plain_names(dwarf_srclang(&u->die));
 	die = type == DW_UT_skeleton && split.addr ? split : u->die;
 	u->dwarf = dwarf_cu_getdwarf(die.cu);
 	if (!dwarf_cu_die(die.cu, &die, &version, &abbrev, &address_bytes, &offset_bytes, NULL,
@@ -395,7 +422,7 @@ static void read_scope(struct scope *s)
 	s->call_file = (uint64_t)number_of(dwarf_attr(&s->die, DW_AT_call_file, &a));
 }
 
-static void read_lines(struct unit *u)
+static void read_lines(struct debug_info *d, struct unit *u)
 {
 	if (u->has_lines)
 		return;
@@ -404,6 +431,61 @@ static void read_lines(struct unit *u)
 		u->nlines = 0;
 	if (dwarf_getsrcfiles(&u->die, &u->files, &u->nfiles) != 0)
 		u->nfiles = 0;
+	u->file_names = arena_many(&d->arena, u->nfiles, struct str);
+}
+
+static bool is_below(const char *name, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return n && strncmp(name, dir, n) == 0 && (dir[n - 1] == '/' || name[n] == '/');
+}
+
+/* Has libdw put the directory that the unit was compiled in before the name? It does so for files
+ * of the list's first directory, which is that one, but not for those of other relative ones. */
+static bool has_directory(struct unit *u, const char *name, const char *compiled_in)
+{
+	const char *const *dirs;
+	size_t n;
+
+	if (!is_below(name, compiled_in))
+		return false;
+	if (dwarf_getsrcdirs(u->files, &dirs, &n) != 0)
+		n = 0;
+	for (size_t i = 1; i < n; i++)
+		if (dirs[i] && is_below(name, dirs[i]))
+			return false;
+	return true;
+}
+
+static struct str file_from(struct debug_info *d, struct unit *u, const char *name)
+{
+	Dwarf_Attribute a;
+	const char *dir = name[0] != '/' && dwarf_attr(&u->die, DW_AT_comp_dir, &a)
+				  ? dwarf_formstring(&a)
+				  : NULL;
+	struct buf joined = { 0 };
+	struct str out;
+
+	if (!dir || !*dir || has_directory(u, name, dir))
+		return str_of(name);
+	buf_printf(&joined, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", name);
+	out = (struct str){ arena_copy(&d->arena, joined.p, joined.n), joined.n };
+	buf_release(&joined);
+	return out;
+}
+
+static struct str file_at(struct debug_info *d, struct unit *u, uint64_t index)
+{
+	const char *name;
+
+	if (index >= u->nfiles || (index == 0 && !u->has_file_0))
+		return STR("");
+	if (!u->file_names[index].p) {
+		name = dwarf_filesrc(u->files, index, NULL, NULL);
+		u->file_names[index] = name ? file_from(d, u, name) : STR("");
+	}
+	return u->file_names[index];
 }
 
 static uint64_t row_address(Dwarf_Lines *lines, size_t i)
@@ -435,18 +517,20 @@ static Dwarf_Line *find_row(struct unit *u, uint64_t address)
 	return dwarf_lineendsequence(row, &is_end) == 0 && !is_end ? row : NULL;
 }
 
-static bool place_by_row(struct unit *u, uint64_t address, struct debug_frame *frame)
+static bool place_by_row(struct debug_info *d, struct unit *u, uint64_t address,
+			 struct debug_frame *frame)
 {
 	Dwarf_Line *row;
-	const char *file;
+	Dwarf_Files *files;
+	size_t file = 0;
 	int line = 0, column = 0;
 
-	read_lines(u);
+	read_lines(d, u);
 	row = find_row(u, address);
 	if (!row)
 		return false;
-	file = dwarf_linesrc(row, NULL, NULL);
-	frame->file = file ? str_of(file) : STR("");
+	if (dwarf_line_file(row, &files, &file) == 0)
+		frame->file = file_at(d, u, file);
 	dwarf_lineno(row, &line);
 	dwarf_linecol(row, &column);
 	frame->line = line;
@@ -454,14 +538,11 @@ static bool place_by_row(struct unit *u, uint64_t address, struct debug_frame *f
 	return true;
 }
 
-static void place_by_call(struct unit *u, const struct scope *inlined, struct debug_frame *frame)
+static void place_by_call(struct debug_info *d, struct unit *u, const struct scope *inlined,
+			  struct debug_frame *frame)
 {
-	const char *file = NULL;
-
-	read_lines(u);
-	if (inlined->call_file < u->nfiles && (inlined->call_file || u->has_file_0))
-		file = dwarf_filesrc(u->files, inlined->call_file, NULL, NULL);
-	frame->file = file ? str_of(file) : STR("");
+	read_lines(d, u);
+	frame->file = file_at(d, u, inlined->call_file);
 	frame->line = inlined->call_line;
 	frame->column = inlined->call_column;
 }
@@ -489,11 +570,12 @@ static void add_frame(struct debug_info *d, struct unit *u, uint64_t address, st
 	frame = (struct debug_frame){ .linkage_name = s->linkage_name,
 				      .name = s->name,
 				      .file = STR(""),
-				      .start_line = s->start_line };
+				      .start_line = s->start_line,
+				      .is_c = u->is_c };
 	if (called)
-		place_by_call(u, called, &frame);
+		place_by_call(d, u, called, &frame);
 	else
-		place_by_row(u, address, &frame);
+		place_by_row(d, u, address, &frame);
 	vec_push(&d->frames, frame);
 }
 
@@ -518,7 +600,7 @@ size_t debug_info_find(struct debug_info *d, uint64_t address, const struct debu
 			called = &f->inlined[scope];
 		}
 		add_frame(d, &d->units[at], address, &f->scope, called);
-	} else if (place_by_row(&d->units[at], address, &nameless)) {
+	} else if (place_by_row(d, &d->units[at], address, &nameless)) {
 		vec_push(&d->frames, nameless);
 	}
 	*frames = d->frames.at;

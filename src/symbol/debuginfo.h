@@ -18,6 +18,7 @@ struct debug_frame {
 	struct str linkage_name, name; /* "" if there is none */
 	struct str file;
 	int64_t line, column, start_line;
+	bool is_c; /* or another language in which `name` is what the linker sees */
 };
 
 /* NULL if the file has no DWARF. Keeps no hold of `fd`. */

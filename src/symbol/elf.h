@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/str.h"
 
 struct segment {
@@ -27,6 +29,13 @@ struct elf {
 	struct segment *segments;
 	struct section *sections;
 	size_t nsegments, nsections;
+	/* The kernel symbol that was looked for last: reading all symbols takes its time. */
+	struct elf_kernel_symbol *kernel_symbol;
+};
+
+struct elf_kernel_symbol {
+	uint64_t name_hash, value;
+	bool is_known, is_there;
 };
 
 static inline bool elf_has(struct str bytes, uint64_t offset, uint64_t n)
@@ -60,6 +69,8 @@ static inline uint64_t elf_field(const struct elf *f, const char *at, size_t byt
 				sizeof(((Elf32_##T *)0)->member)))
 #define SIZE(f, T) ((f)->is_64 ? sizeof(Elf64_##T) : sizeof(Elf32_##T))
 
+/* Reads the tables of a file that is in memory. Its name is the caller's to add to the error. */
+bool elf_read(struct arena *a, struct elf *f, struct str bytes, struct err *e);
 /* The first section of that name, or NULL. */
 const struct section *elf_section(const struct elf *f, struct str name);
 /* What the file has of it; nothing of NULL and of a section without bytes. */

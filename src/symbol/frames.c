@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "symbol/debuginfo.h"
 #include "symbol/symtab.h"
@@ -15,6 +16,7 @@ struct symbolizer {
 	struct debug_info *debug; /* NULL if there is none */
 	struct symtab symbols;	  /* in the manner of the tool that `detail` follows */
 	struct symtab listed;	  /* nm's, for SYMBOL_PLAIN */
+	struct strings unlined;	  /* file names without a line */
 	vec(struct symbol_frame) frames;
 };
 
@@ -52,8 +54,9 @@ struct symbolizer *symbolizer_open(const char *path, const struct symbolizer_par
 	struct symbolizer *s = xcalloc(1, sizeof(*s));
 
 	s->params = *params;
+	strings_init(&s->unlined);
 	if (!object_open(&s->object, path, e)) {
-		free(s);
+		symbolizer_close(s);
 		return NULL;
 	}
 	if (s->object.kind == OBJECT_ELF) {
@@ -71,23 +74,38 @@ void symbolizer_close(struct symbolizer *s)
 	debug_info_close(s->debug);
 	object_close(&s->object);
 	vec_release(&s->frames);
+	strings_release(&s->unlined);
 	arena_release(&s->arena);
 	free(s);
 }
 
-static void add_debug_frames(struct symbolizer *s, uint64_t address)
+/* FILE:? or ??:?. Kept once: there are few of them. */
+static struct str question_mark(struct symbolizer *s, struct str file)
+{
+	struct buf text = { 0 };
+	uint32_t at;
+
+	buf_str(&text, file.n ? file : STR("??"));
+	buf_puts(&text, ":?");
+	at = strings_add(&s->unlined, buf_view(&text));
+	buf_release(&text);
+	return s->unlined.at[at];
+}
+
+static void add_frames_as_symbolizer(struct symbolizer *s, uint64_t address)
 {
 	const struct debug_frame *found;
 	size_t n = s->debug ? debug_info_find(s->debug, address, &found) : 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct symbol_frame frame = { .file = found[i].file, .line = found[i].line };
+		struct symbol_frame frame = { .name = found[i].linkage_name,
+					      .file = found[i].file,
+					      .line = found[i].line,
+					      .column = found[i].column,
+					      .start_line = found[i].start_line };
 
-		frame.name = found[i].linkage_name.n ? found[i].linkage_name : found[i].name;
-		if (s->params.detail == SYMBOL_FULL) {
-			frame.column = found[i].column;
-			frame.start_line = found[i].start_line;
-		}
+		if (!frame.name.n)
+			frame.name = found[i].name;
 		vec_push(&s->frames, frame);
 	}
 }
@@ -108,22 +126,45 @@ static void name_as_symbolizer(struct symbolizer *s, uint64_t address)
 		outer->file = file;
 }
 
-static void name_as_addr2line(struct symbolizer *s, uint64_t address)
+/* addr2line lets the symbol table name the innermost frame, unless debug information knows what the
+ * linker calls it; where the line is not known it prints a question mark. */
+static void add_frames_as_addr2line(struct symbolizer *s, uint64_t address)
 {
-	struct symbol_frame *outer = s->frames.n ? &s->frames.at[s->frames.n - 1] : NULL;
+	const struct debug_frame *found = NULL;
+	size_t n = s->debug ? debug_info_find(s->debug, address, &found) : 0;
 	struct str name, file;
+	bool has_symbol = symtab_find(&s->symbols, address, &name, &file);
 
-	if (symtab_find(&s->symbols, address, &name, &file)) {
-		if (!outer) {
-			vec_push(&s->frames,
-				 ((struct symbol_frame){ .name = STR(""), .file = file }));
-			outer = &s->frames.at[0];
-		}
-		if (s->frames.n == 1)
-			outer->name = name;
+	for (size_t i = 0; i < n; i++) {
+		struct symbol_frame frame = { .name = found[i].linkage_name,
+					      .file = found[i].file,
+					      .line = found[i].line };
+
+		if (!frame.name.n)
+			frame.name = i == 0 && has_symbol && !(found[i].is_c && found[i].name.n)
+					     ? name
+					     : found[i].name;
+		vec_push(&s->frames, frame);
 	}
-	/* pprof's own rule: nm knows more of the name. */
-	if (outer && symtab_find(&s->listed, address, &name, &file) && name.n > outer->name.n + 1)
+	if (n == 0 && has_symbol)
+		vec_push(&s->frames, ((struct symbol_frame){ .name = name, .file = file }));
+	for (size_t i = 0; i < s->frames.n; i++)
+		if (s->frames.at[i].line == 0)
+			s->frames.at[i].file = question_mark(s, s->frames.at[i].file);
+}
+
+/* pprof's own rule: nm may know more of the name. */
+static void name_as_nm(struct symbolizer *s, uint64_t address)
+{
+	struct str name, file;
+	struct symbol_frame *outer;
+
+	if (!symtab_find(&s->listed, address, &name, &file))
+		return;
+	if (s->frames.n == 0)
+		vec_push(&s->frames, ((struct symbol_frame){ .name = STR(""), .file = STR("") }));
+	outer = &s->frames.at[s->frames.n - 1];
+	if (name.n > outer->name.n + 1)
 		outer->name = name;
 }
 
@@ -134,12 +175,12 @@ size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symb
 	s->frames.n = 0;
 	switch (s->params.detail) {
 	case SYMBOL_FULL:
-		add_debug_frames(s, address);
+		add_frames_as_symbolizer(s, address);
 		name_as_symbolizer(s, address);
 		break;
 	case SYMBOL_PLAIN:
-		add_debug_frames(s, address);
-		name_as_addr2line(s, address);
+		add_frames_as_addr2line(s, address);
+		name_as_nm(s, address);
 		break;
 	case SYMBOL_NAMES:
 		if (symtab_find(&s->symbols, address, &name, &file))

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "symbol/elf.h"
 
 #define PAGE 4096
@@ -104,10 +105,11 @@ static bool read_sections(struct arena *a, struct elf *f, struct err *e)
 	return name_sections(f, offset, size, names, e);
 }
 
-static bool read_elf(struct arena *a, struct elf *f, struct err *e)
+bool elf_read(struct arena *a, struct elf *f, struct str bytes, struct err *e)
 {
-	const unsigned char *ident = (const unsigned char *)f->bytes.p;
+	const unsigned char *ident = (const unsigned char *)bytes.p;
 
+	*f = (struct elf){ .bytes = bytes };
 	if (f->bytes.n < EI_NIDENT)
 		return err_set(e, ERR_FORMAT, "EOF");
 	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
@@ -120,6 +122,7 @@ static bool read_elf(struct arena *a, struct elf *f, struct err *e)
 	f->is_big_endian = ident[EI_DATA] == ELFDATA2MSB;
 	if (f->bytes.n < SIZE(f, Ehdr))
 		return err_set(e, ERR_FORMAT, "EOF");
+	f->kernel_symbol = arena_new(a, struct elf_kernel_symbol);
 	f->type = (uint16_t)FIELD(f, f->bytes.p, Ehdr, e_type);
 	return read_segments(a, f, e) && read_sections(a, f, e);
 }
@@ -197,8 +200,7 @@ static bool recognise(struct object *o, const char *path, struct err *e)
 	if (magic == 0x7f454c46) {
 		o->kind = OBJECT_ELF;
 		o->elf = arena_new(&o->arena, struct elf);
-		o->elf->bytes = o->bytes;
-		if (!read_elf(&o->arena, o->elf, e))
+		if (!elf_read(&o->arena, o->elf, o->bytes, e))
 			return err_wrap(e, "error reading ELF file %s", path);
 		o->build_id = hex(&o->arena, elf_build_id(o->elf));
 		return true;
@@ -249,6 +251,7 @@ bool object_open(struct object *o, const char *path, struct err *e)
 	*o = (struct object){ 0 };
 	if (fd < 0)
 		return err_system(e, errno == EACCES ? "open" : "stat", path);
+	o->path = str_dup(&o->arena, str_of(path));
 	ok = map_file(o, path, fd, e) && recognise(o, path, e);
 	close(fd);
 	if (!ok)
@@ -345,16 +348,20 @@ static const struct segment *text_segment(const struct elf *f)
 /* Value of a symbol in .symtab. */
 static bool symbol_value(const struct elf *f, struct str name, uint64_t *value)
 {
+	struct elf_kernel_symbol *kept = f->kernel_symbol;
 	struct elf_symbols symbols = elf_symbols(f, SHT_SYMTAB);
+	uint64_t hash = hash_bytes(map_seed(), name.p, name.n);
 	struct elf_symbol symbol;
 
-	while (elf_next_symbol(&symbols, &symbol)) {
-		if (str_eq(symbol.name, name)) {
-			*value = symbol.value;
-			return true;
+	if (!kept->is_known || kept->name_hash != hash) {
+		*kept = (struct elf_kernel_symbol){ .name_hash = hash, .is_known = true };
+		while (!kept->is_there && elf_next_symbol(&symbols, &symbol)) {
+			kept->is_there = str_eq(symbol.name, name);
+			kept->value = symbol.value;
 		}
 	}
-	return false;
+	*value = kept->value;
+	return kept->is_there;
 }
 
 /* Where the kernel's relocation symbol was linked. Reading all symbols costs time, so they are only
@@ -527,8 +534,8 @@ static bool find_segment(const struct elf *f, const struct object_place *m, uint
 	return *segment;
 }
 
-bool object_address(const struct object *o, const char *path, const struct object_place *m,
-		    uint64_t address, uint64_t *out, struct err *e)
+bool object_address(const struct object *o, const struct object_place *m, uint64_t address,
+		    uint64_t *out, struct err *e)
 {
 	const struct segment *segment;
 	uint64_t stext, base;
@@ -541,11 +548,12 @@ bool object_address(const struct object *o, const char *path, const struct objec
 		return err_set(e, ERR_FORMAT,
 			       "specified address %jx is outside the mapping range [%jx, %jx] for "
 			       "file %s",
-			       (uintmax_t)address, (uintmax_t)m->start, (uintmax_t)m->limit, path);
-	has_stext = kernel_offset(o->elf, path, m, &stext);
+			       (uintmax_t)address, (uintmax_t)m->start, (uintmax_t)m->limit,
+			       o->path);
+	has_stext = kernel_offset(o->elf, o->path, m, &stext);
 	if (!find_segment(o->elf, m, address, has_stext, &segment, e) ||
 	    !elf_base(o->elf, m, segment, has_stext ? &stext : NULL, &base, e))
-		return err_wrap(e, "%s", path);
+		return err_wrap(e, "%s", o->path);
 	*out = address - base;
 	return true;
 }

@@ -46,8 +46,9 @@ struct object {
 	enum object_kind kind;
 	struct str bytes;
 	struct str build_id; /* in hex; empty if there is none */
+	const char *path;    /* as it was opened */
 	struct elf *elf;     /* NULL unless kind is OBJECT_ELF */
-	struct arena arena;  /* owns build_id and elf */
+	struct arena arena;  /* owns build_id, path and elf */
 };
 
 /* Where a mapping of the profile has put the file. */
@@ -62,8 +63,8 @@ void object_close(struct object *o);
 bool object_check_base(const struct object *o, const char *path, const struct object_place *place,
 		       struct err *e);
 /* Turns an address of the mapping into the object's own, which the linker gave it. */
-bool object_address(const struct object *o, const char *path, const struct object_place *place,
-		    uint64_t address, uint64_t *out, struct err *e);
+bool object_address(const struct object *o, const struct object_place *place, uint64_t address,
+		    uint64_t *out, struct err *e);
 
 /* ---- functions and lines at an address (frames.c) */
 

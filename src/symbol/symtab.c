@@ -4,6 +4,9 @@
 
 #include "base/vec.h"
 
+/* Symbols of other sections, and of one address, that a lookup goes past. */
+#define STEPS_MAX 1000
+
 typedef vec(struct symtab_entry) entry_vec;
 typedef vec(struct symtab_file) file_vec;
 
@@ -131,22 +134,9 @@ void symtab_read(struct arena *a, struct symtab *t, const struct elf *f, enum sy
 
 	collect(f, manner, is_empty && !is_nm ? SHT_DYNSYM : SHT_SYMTAB, &entries, &files);
 	*t = (struct symtab){ .manner = manner, .f = f, .n = entries.n, .nfiles = files.n };
+	t->files_come_first = files.n && files.at[files.n - 1].index == files.n;
 	t->at = vec_adopt(a, &entries);
 	t->files = vec_adopt(a, &files);
-	sort_entries(t);
-}
-
-void symtab_add(struct arena *a, struct symtab *t, const struct elf *f)
-{
-	entry_vec entries = { 0 };
-	file_vec files = { 0 };
-
-	for (size_t i = 0; i < t->n; i++)
-		vec_push(&entries, t->at[i]);
-	collect(f, t->manner, SHT_SYMTAB, &entries, &files);
-	vec_release(&files);
-	t->n = entries.n;
-	t->at = vec_adopt(a, &entries);
 	sort_entries(t);
 }
 
@@ -190,6 +180,15 @@ static const struct symtab_entry *find_for_symbolizer(const struct symtab *t, ui
 	return s && s->size && address - s->address >= s->size ? NULL : s;
 }
 
+static const struct section *section_at(const struct elf *f, uint64_t address)
+{
+	for (size_t i = 1; i < f->nsections; i++)
+		if (f->sections[i].flags & SHF_ALLOC && address >= f->sections[i].addr &&
+		    address - f->sections[i].addr < f->sections[i].size)
+			return &f->sections[i];
+	return NULL;
+}
+
 /* Of two symbols that start at the same place: is `s` better than `best`? binutils' rules. */
 static bool is_better(const struct symtab_entry *s, const struct symtab_entry *best,
 		      uint64_t address)
@@ -209,24 +208,24 @@ static bool is_better(const struct symtab_entry *s, const struct symtab_entry *b
 
 static const struct symtab_entry *find_for_addr2line(const struct symtab *t, uint64_t address)
 {
-	const struct section *sections = t->f->sections;
+	const struct section *section = section_at(t->f, address);
 	const struct symtab_entry *best = NULL;
-	size_t n = count_up_to(t, address), first;
+	size_t n = count_up_to(t, address);
+	uint64_t start;
 
-	/* Only symbols of the section that the address is in count. */
-	while (n && (address - sections[t->at[n - 1].section].addr >=
-		     sections[t->at[n - 1].section].size)) {
-		if (address - t->at[n - 1].address > UINT32_MAX)
-			return NULL;
-		n--;
-	}
-	if (!n)
+	if (!section)
 		return NULL;
-	for (first = n - 1; first && t->at[first - 1].address == t->at[n - 1].address;)
-		first--;
-	for (size_t i = first; i < n; i++)
-		if (!best || is_better(&t->at[i], best, address))
-			best = &t->at[i];
+	/* Only symbols of the section that the address is in count. */
+	for (size_t steps = 0; n && &t->f->sections[t->at[n - 1].section] != section; n--)
+		if (t->at[n - 1].address < section->addr || ++steps > STEPS_MAX)
+			return NULL;
+	start = n ? t->at[n - 1].address : 0;
+	while (n && t->at[n - 1].address == start && start >= section->addr)
+		n--;
+	for (; n < t->n && t->at[n].address == start && start >= section->addr; n++)
+		if (&t->f->sections[t->at[n].section] == section &&
+		    (!best || is_better(&t->at[n], best, address)))
+			best = &t->at[n];
 	return best;
 }
 
@@ -267,6 +266,8 @@ bool symtab_find(const struct symtab *t, uint64_t address, struct str *name, str
 	if (!s)
 		return false;
 	*name = s->name;
-	*file = s->is_local && t->manner == SYMTAB_SYMBOLIZER ? file_before(t, s->index) : STR("");
+	*file = s->is_local || (t->manner == SYMTAB_ADDR2LINE && t->files_come_first)
+			? file_before(t, s->index)
+			: STR("");
 	return true;
 }

@@ -30,23 +30,23 @@ struct symtab_entry {
 	bool is_data; /* only reaches as far as its size, for pprof */
 };
 
+struct symtab_file {
+	uint32_t index;
+	struct str name;
+};
+
 struct symtab {
 	enum symtab_manner manner;
 	const struct elf *f;
 	struct symtab_entry *at;
 	size_t n;
-	struct symtab_file {
-		uint32_t index;
-		struct str name;
-	} * files; /* names of source files; local symbols follow theirs */
+	struct symtab_file *files; /* names of source files; local symbols follow theirs */
 	size_t nfiles;
+	bool files_come_first; /* before all symbols: then global ones belong to them too */
 };
 
 /* Reads .symtab, or if that is empty .dynsym (but for nm). Names point into the file. */
 void symtab_read(struct arena *a, struct symtab *t, const struct elf *f, enum symtab_manner manner);
-/* Adds the symbols of another file of the same program to a table of SYMTAB_SYMBOLIZER or
- * SYMTAB_ADDR2LINE. */
-void symtab_add(struct arena *a, struct symtab *t, const struct elf *f);
 /* False if there is none. *file, the source file if known, is not set for nm. */
 bool symtab_find(const struct symtab *t, uint64_t address, struct str *name, struct str *file);
 

@@ -1,13 +1,17 @@
 #include "analyze/symbolize.h"
 
 #include <ctype.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/parallel.h"
 #include "profile/profile.h"
 #include "symbol/symbol.h"
 
 /* What -symbolize says. */
 struct symbolize_mode {
 	bool is_off, force;
+	bool local, only_names, remote;
 	enum demangle_mode demangle;
 };
 
@@ -21,6 +25,14 @@ static bool read_symbolize_token(struct symbolize_mode *m, struct str token)
 		{ "demangle=none", DEMANGLE_NONE },  { "demangle=templates", DEMANGLE_TEMPLATES },
 		{ "templates", DEMANGLE_TEMPLATES },
 	};
+	static const struct {
+		const char *name;
+		bool local, only_names;
+	} places[] = {
+		{ "local", true, false },
+		{ "fastlocal", true, true },
+		{ "remote", false, false },
+	};
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		if (str_eq(token, str_of(modes[i].name))) {
@@ -29,20 +41,27 @@ static bool read_symbolize_token(struct symbolize_mode *m, struct str token)
 			return true;
 		}
 	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if (str_eq(token, str_of(places[i].name))) {
+			m->local = places[i].local;
+			m->only_names |= places[i].only_names;
+			m->remote = !places[i].local;
+			return true;
+		}
+	}
 	if (str_eq(token, STR("force")))
 		m->force = true;
 	else if (str_eq(token, STR("none")) || str_eq(token, STR("no")))
 		m->is_off = true;
 	else
-		return !token.n || str_eq(token, STR("local")) || str_eq(token, STR("fastlocal")) ||
-		       str_eq(token, STR("remote")) || str_eq(token, STR("demangle=default"));
+		return !token.n || str_eq(token, STR("demangle=default"));
 	return true;
 }
 
 static struct symbolize_mode read_symbolize(struct arena *a, const char *value,
 					    struct buf *warnings)
 {
-	struct symbolize_mode m = { .demangle = DEMANGLE_DEFAULT };
+	struct symbolize_mode m = { .local = true, .remote = true, .demangle = DEMANGLE_DEFAULT };
 	char *lower = str_dup(a, str_of(value));
 	struct str rest;
 
@@ -60,13 +79,30 @@ static struct symbolize_mode read_symbolize(struct arena *a, const char *value,
 	return m;
 }
 
+static void symbolize_locally(struct arena *a, struct profile *p, const struct symbolize_mode *mode,
+			      const struct analyze_options *o, struct buf *warnings)
+{
+	const char *path = getenv("PATH");
+	struct symbol_tools tools = { .option = o->tools, .path = path ? path : "" };
+	struct symbolize_params params = { .force = mode->force,
+					   .explain = o->verbose || isatty(STDERR_FILENO),
+					   .threads = parallel_cores() };
+
+	params.names_nothing = !symbol_tools_choose(&tools, mode->only_names, &params.symbolizer);
+	profile_symbolize(a, p, &params, warnings);
+}
+
 bool symbolize(struct arena *a, struct profile *p, const struct analyze_options *o,
 	       struct buf *warnings, struct err *e)
 {
 	struct symbolize_mode mode = read_symbolize(a, o->symbolize, warnings);
 
 	(void)e;
-	if (!mode.is_off)
-		profile_demangle(a, p, mode.demangle, mode.force);
+	if (mode.is_off)
+		return true;
+	if (mode.local)
+		symbolize_locally(a, p, &mode, o, warnings);
+	/* The remote step comes here, if mode.remote. */
+	profile_demangle(a, p, mode.demangle, mode.force);
 	return true;
 }

@@ -98,6 +98,31 @@ void symbolizer_close(struct symbolizer *s);
  */
 size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symbol_frame **frames);
 
+/* Which programs does pprof find here, and what would it show? (tools.c) */
+struct symbol_tools {
+	const char *option; /* -tools, or "" */
+	const char *path;   /* $PATH */
+};
+/* Sets *params so that the symbols read as there; without any tool they are read in full. False if
+ * $PATH names no directory that exists: that is how to say that nothing shall be named. */
+bool symbol_tools_choose(const struct symbol_tools *t, bool only_names,
+			 struct symbolizer_params *params);
+
+/* ---- naming a profile (local.c) */
+
+struct symbolize_params {
+	struct symbolizer_params symbolizer;
+	bool names_nothing; /* only look for the files, and warn */
+	bool force;	    /* mappings that have names too */
+	bool explain; /* a line for each mapping whose names are missing: why, and how to fix it */
+	int threads;
+};
+
+/* Names the locations of a profile by the files that its mappings name. New functions come after
+ * those there are. `warnings` gets pprof's lines about files that cannot be used. */
+void profile_symbolize(struct arena *a, struct profile *p, const struct symbolize_params *params,
+		       struct buf *warnings);
+
 /* ---- finding the binaries of a profile (locate.c) */
 
 struct locate_params {

@@ -1,0 +1,312 @@
+#include "symbol/symbol.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/parallel.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+
+#define NO_FILE UINT32_MAX
+
+/* A binary, and what it says about the locations that are in it. */
+struct binary {
+	uint32_t file; /* its name, a string */
+	char *path;
+	struct symbolizer *symbolizer;
+	struct object object; /* for the mappings' addresses */
+	vec(uint32_t) locations;
+	vec(struct symbol_frame) frames;
+	struct err error; /* if it could not be opened */
+	bool is_open;
+};
+
+/* Where the frames of a location are. */
+struct location_frames {
+	uint32_t binary, first, n;
+};
+
+struct naming {
+	struct arena *a;
+	struct profile *p;
+	const struct symbolize_params *params;
+	struct buf *warnings;
+	vec(struct binary) binaries;
+	uint32_t *binary_of; /* of each mapping, or NO_FILE */
+	struct location_frames *found;
+	bool has_missing;
+};
+
+static bool is_unsymbolizable(struct str file)
+{
+	struct str base = path_base(file);
+
+	return (base.n && base.p[0] == '[') || str_has_prefix(base, STR("linux-vdso")) ||
+	       str_has_prefix(file, STR("/dev/dri/")) || str_has_prefix(file, STR("/memfd:")) ||
+	       str_eq(file, STR("//anon"));
+}
+
+/* Something:..., where the something has http in it. */
+static bool is_http_url(struct str file)
+{
+	size_t n = 0;
+
+	while (n < file.n && (isalnum((unsigned char)file.p[n]) || strchr("+-.", file.p[n])))
+		n++;
+	if (n == file.n || file.p[n] != ':' || !isalpha((unsigned char)file.p[0]))
+		return false;
+	for (size_t i = 0; i + 4 <= n; i++)
+		if (strncasecmp(file.p + i, "http", 4) == 0)
+			return true;
+	return false;
+}
+
+static void warn_failed(struct naming *s, const struct mapping *m, const char *why)
+{
+	struct str build_id = profile_str(s->p, m->build_id);
+
+	buf_puts(s->warnings, "Local symbolization failed for ");
+	buf_str(s->warnings, path_base(profile_str(s->p, m->file)));
+	if (build_id.n) {
+		buf_puts(s->warnings, " (build ID ");
+		buf_str(s->warnings, build_id);
+		buf_puts(s->warnings, ")");
+	}
+	buf_printf(s->warnings, ": %s\n", why);
+}
+
+static struct object_place place_of(const struct profile *p, const struct mapping *m)
+{
+	return (struct object_place){ .start = m->start,
+				      .limit = m->limit,
+				      .offset = m->offset,
+				      .kernel_symbol = profile_str(p, m->kernel_symbol) };
+}
+
+/* The binary of that name, opened by whoever asks first. */
+static uint32_t binary_for(struct naming *s, uint32_t file)
+{
+	struct binary b = { .file = file };
+
+	for (size_t i = 0; i < s->binaries.n; i++)
+		if (s->binaries.at[i].file == file)
+			return (uint32_t)i;
+	b.path = str_dup(s->a, profile_str(s->p, file));
+	b.is_open = object_open(&b.object, b.path, &b.error);
+	vec_push(&s->binaries, b);
+	return (uint32_t)s->binaries.n - 1;
+}
+
+/* Finds the mapping's binary, or says why there is none. */
+static uint32_t open_mapping(struct naming *s, uint32_t mapping)
+{
+	const struct mapping *m = &s->p->mappings[mapping];
+	struct str file = profile_str(s->p, m->file), build_id = profile_str(s->p, m->build_id);
+	struct object_place place = place_of(s->p, m);
+	const struct binary *b;
+	struct err e;
+	uint32_t at;
+
+	if (!s->params->force && (m->has_functions || m->has_filenames || m->has_line_numbers))
+		return NO_FILE;
+	if (!file.n) {
+		if (mapping == 0)
+			buf_puts(s->warnings, "Main binary filename not available.\n");
+		else
+			s->has_missing = true;
+		return NO_FILE;
+	}
+	if (is_unsymbolizable(file) || (!build_id.n && is_http_url(file)))
+		return NO_FILE;
+	at = binary_for(s, m->file);
+	b = &s->binaries.at[at];
+	e = b->error;
+	if (!b->is_open || !object_check_base(&b->object, b->path, &place, &e)) {
+		warn_failed(s, m, e.text);
+		s->has_missing = true;
+		return NO_FILE;
+	}
+	if (build_id.n && b->object.build_id.n && !str_eq(build_id, b->object.build_id)) {
+		warn_failed(s, m, "build ID mismatch");
+		return NO_FILE;
+	}
+	return at;
+}
+
+static void open_mappings(struct naming *s)
+{
+	struct profile *p = s->p;
+	bool *is_used = arena_many(s->a, p->nmappings, bool);
+
+	for (uint32_t i = 0; i < p->nlocations; i++)
+		if (p->locations[i].mapping != NONE)
+			is_used[p->locations[i].mapping] = true;
+	s->binary_of = arena_many(s->a, p->nmappings, uint32_t);
+	for (uint32_t i = 0; i < p->nmappings; i++)
+		s->binary_of[i] = is_used[i] ? open_mapping(s, i) : NO_FILE;
+	if (s->has_missing)
+		buf_puts(s->warnings,
+			 "Some binary filenames not available. Symbolization may be incomplete.\n"
+			 "Try setting PPROF_BINARY_PATH to the search path for local binaries.\n");
+}
+
+static void find_frames(struct naming *s, struct binary *b, uint32_t location)
+{
+	const struct location *l = &s->p->locations[location];
+	struct object_place place = place_of(s->p, &s->p->mappings[l->mapping]);
+	struct location_frames *found = &s->found[location];
+	const struct symbol_frame *frames;
+	uint64_t address;
+	struct err e;
+	size_t n;
+
+	if (!object_address(&b->object, &place, l->address, &address, &e))
+		return;
+	n = symbolizer_find(b->symbolizer, address, &frames);
+	if (n > UINT32_MAX - b->frames.n)
+		return;
+	found->first = (uint32_t)b->frames.n;
+	found->n = (uint32_t)n;
+	for (size_t i = 0; i < n; i++)
+		vec_push(&b->frames, frames[i]);
+}
+
+static void name_binary(void *ctx, size_t i)
+{
+	struct naming *s = ctx;
+	struct binary *b = &s->binaries.at[i];
+	struct err e;
+
+	if (!b->locations.n)
+		return;
+	b->symbolizer = symbolizer_open(b->path, &s->params->symbolizer, &e);
+	for (size_t k = 0; b->symbolizer && k < b->locations.n; k++)
+		find_frames(s, b, b->locations.at[k]);
+}
+
+static void find_all_frames(struct naming *s)
+{
+	struct profile *p = s->p;
+
+	s->found = arena_many(s->a, p->nlocations, struct location_frames);
+	for (uint32_t i = 0; i < p->nlocations; i++) {
+		uint32_t mapping = p->locations[i].mapping;
+		uint32_t binary = mapping == NONE ? NO_FILE : s->binary_of[mapping];
+
+		if (binary == NO_FILE)
+			continue;
+		s->found[i].binary = binary;
+		vec_push(&s->binaries.at[binary].locations, i);
+	}
+	parallel_for(s->params->threads, s->binaries.n, name_binary, s);
+}
+
+/* The tables that grow while the frames are put into the profile. */
+struct growing {
+	struct profile *p;
+	vec(struct line) lines;
+	vec(struct function) functions;
+	uint32_t first_new; /* function */
+	struct map map;
+};
+
+static bool same_function(const void *ctx, uint32_t index)
+{
+	const struct growing *g = ctx;
+	/* The one that is looked for lies behind the others. */
+	const struct function *a = &g->functions.at[g->functions.n], *b = &g->functions.at[index];
+
+	return a->system_name == b->system_name && a->filename == b->filename &&
+	       a->start_line == b->start_line;
+}
+
+static uint32_t function_for(struct growing *g, const struct symbol_frame *frame)
+{
+	struct function f = { .id = g->functions.n + 1, .start_line = frame->start_line };
+	uint64_t hash;
+	uint32_t at;
+
+	f.name = f.system_name = strings_add(g->p->strings, frame->name);
+	f.filename = strings_add(g->p->strings, frame->file);
+	hash = hash_mix(hash_mix(f.name, f.filename), (uint64_t)f.start_line ^ map_seed());
+	vec_reserve(&g->functions, 1);
+	g->functions.at[g->functions.n] = f;
+	at = map_put(&g->map, hash, g->functions.n, same_function, g);
+	g->functions.n += at == g->functions.n;
+	return at;
+}
+
+static void put_frames(struct growing *g, struct location *l, const struct symbol_frame *frames,
+		       uint32_t n)
+{
+	struct mapping *m = &g->p->mappings[l->mapping];
+
+	l->first_line = (uint32_t)g->lines.n;
+	l->nlines = n;
+	l->is_folded = false;
+	m->has_inline_frames = true;
+	for (uint32_t i = 0; i < n; i++) {
+		m->has_functions |= frames[i].name.n != 0;
+		m->has_filenames |= frames[i].file.n != 0;
+		m->has_line_numbers |= frames[i].line != 0;
+		vec_push(&g->lines, ((struct line){ .line = frames[i].line,
+						    .column = frames[i].column,
+						    .function = function_for(g, &frames[i]) }));
+	}
+}
+
+static void put_all_frames(struct naming *s)
+{
+	struct profile *p = s->p;
+	struct growing g = { .p = p, .first_new = p->nfunctions };
+
+	p->mappings = arena_copy(s->a, p->mappings, p->nmappings * sizeof(*p->mappings));
+	p->locations = arena_copy(s->a, p->locations, p->nlocations * sizeof(*p->locations));
+	vec_reserve(&g.lines, p->nlines);
+	memcpy(g.lines.at, p->lines, p->nlines * sizeof(*p->lines));
+	g.lines.n = p->nlines;
+	vec_reserve(&g.functions, p->nfunctions);
+	memcpy(g.functions.at, p->functions, p->nfunctions * sizeof(*p->functions));
+	g.functions.n = p->nfunctions;
+	for (uint32_t i = 0; i < p->nlocations; i++) {
+		const struct location_frames *f = &s->found[i];
+
+		if (f->n && f->n <= UINT32_MAX - g.lines.n)
+			put_frames(&g, &p->locations[i],
+				   &s->binaries.at[f->binary].frames.at[f->first], f->n);
+	}
+	p->nlines = (uint32_t)g.lines.n;
+	p->lines = vec_adopt(s->a, &g.lines);
+	p->nfunctions = (uint32_t)g.functions.n;
+	p->functions = vec_adopt(s->a, &g.functions);
+	map_release(&g.map);
+}
+
+static void close_binaries(struct naming *s)
+{
+	for (size_t i = 0; i < s->binaries.n; i++) {
+		struct binary *b = &s->binaries.at[i];
+
+		symbolizer_close(b->symbolizer);
+		if (b->is_open)
+			object_close(&b->object);
+		vec_release(&b->locations);
+		vec_release(&b->frames);
+	}
+	vec_release(&s->binaries);
+}
+
+void profile_symbolize(struct arena *a, struct profile *p, const struct symbolize_params *params,
+		       struct buf *warnings)
+{
+	struct naming s = { .a = a, .p = p, .params = params, .warnings = warnings };
+
+	open_mappings(&s);
+	if (s.binaries.n && !params->names_nothing) {
+		find_all_frames(&s);
+		put_all_frames(&s);
+	}
+	close_binaries(&s);
+}

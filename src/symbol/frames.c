@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "base/vec.h"
+#include "symbol/debugfile.h"
 #include "symbol/debuginfo.h"
 #include "symbol/symtab.h"
 
@@ -13,9 +14,14 @@ struct symbolizer {
 	struct arena arena;
 	struct symbolizer_params params;
 	struct object object;
+	struct object debug_file; /* has the debug information, if the object has not */
+	bool has_debug_file;
+	struct buf tried;	  /* files that were looked for */
 	struct debug_info *debug; /* NULL if there is none */
 	struct symtab symbols;	  /* in the manner of the tool that `detail` follows */
 	struct symtab listed;	  /* nm's, for SYMBOL_PLAIN */
+	struct elf debug_data;	  /* .gnu_debugdata, unpacked */
+	struct symtab more;	  /* symbols that were stripped from the object */
 	struct strings unlined;	  /* file names without a line */
 	vec(struct symbol_frame) frames;
 };
@@ -38,14 +44,33 @@ static void read_symbols(struct symbolizer *s, const struct elf *f)
 	}
 }
 
-static void read_debug_info(struct symbolizer *s, const char *path)
+static struct debug_info *read_debug_info(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct debug_info *d;
 
 	if (fd < 0)
-		return;
-	s->debug = debug_info_open(fd);
+		return NULL;
+	d = debug_info_open(fd);
 	close(fd);
+	return d;
+}
+
+/* What was stripped from the file is somewhere else. */
+static void find_debug_info(struct symbolizer *s)
+{
+	const char *binary_path = s->params.binary_path ? s->params.binary_path : "";
+
+	s->debug = read_debug_info(s->object.path);
+	if (s->debug)
+		return;
+	s->has_debug_file = debug_file_open(&s->debug_file, &s->object, binary_path, &s->tried);
+	if (s->has_debug_file) {
+		s->debug = read_debug_info(s->debug_file.path);
+		symtab_read(&s->arena, &s->more, s->debug_file.elf, s->symbols.manner);
+	} else if (debug_data_read(&s->arena, &s->debug_data, s->object.elf)) {
+		symtab_read(&s->arena, &s->more, &s->debug_data, s->symbols.manner);
+	}
 }
 
 struct symbolizer *symbolizer_open(const char *path, const struct symbolizer_params *params,
@@ -62,7 +87,7 @@ struct symbolizer *symbolizer_open(const char *path, const struct symbolizer_par
 	if (s->object.kind == OBJECT_ELF) {
 		read_symbols(s, s->object.elf);
 		if (params->detail != SYMBOL_NAMES)
-			read_debug_info(s, path);
+			find_debug_info(s);
 	}
 	return s;
 }
@@ -73,6 +98,8 @@ void symbolizer_close(struct symbolizer *s)
 		return;
 	debug_info_close(s->debug);
 	object_close(&s->object);
+	object_close(&s->debug_file);
+	buf_release(&s->tried);
 	vec_release(&s->frames);
 	strings_release(&s->unlined);
 	arena_release(&s->arena);
@@ -119,7 +146,8 @@ static void name_as_symbolizer(struct symbolizer *s, uint64_t address)
 	if (s->frames.n == 0)
 		vec_push(&s->frames, ((struct symbol_frame){ .name = STR(""), .file = STR("") }));
 	outer = &s->frames.at[s->frames.n - 1];
-	if (!symtab_find(&s->symbols, address, &name, &file))
+	if (!symtab_find(&s->symbols, address, &name, &file) &&
+	    (outer->name.n || !symtab_find(&s->more, address, &name, &file)))
 		return;
 	outer->name = name;
 	if (!outer->file.n)
@@ -133,7 +161,8 @@ static void add_frames_as_addr2line(struct symbolizer *s, uint64_t address)
 	const struct debug_frame *found = NULL;
 	size_t n = s->debug ? debug_info_find(s->debug, address, &found) : 0;
 	struct str name, file;
-	bool has_symbol = symtab_find(&s->symbols, address, &name, &file);
+	bool has_symbol = symtab_find(&s->symbols, address, &name, &file) ||
+			  (n == 0 && symtab_find(&s->more, address, &name, &file));
 
 	for (size_t i = 0; i < n; i++) {
 		struct symbol_frame frame = { .name = found[i].linkage_name,
@@ -190,4 +219,19 @@ size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symb
 	}
 	*frames = s->frames.at;
 	return s->frames.n;
+}
+
+void symbolizer_explain(const struct symbolizer *s, struct buf *out)
+{
+	if (s->object.kind != OBJECT_ELF) {
+		buf_puts(out, "it is no ELF file");
+	} else if (s->has_debug_file) {
+		buf_printf(out, "symbols from %s", s->debug_file.path);
+	} else if (s->debug || s->params.detail == SYMBOL_NAMES) {
+		buf_puts(out, "its symbols do not cover them");
+	} else {
+		buf_puts(out, "it is stripped, and there is no debug file: looked for");
+		buf_str(out,
+			s->tried.n ? buf_view(&s->tried) : STR(" none, as it has no build id"));
+	}
 }

@@ -83,7 +83,8 @@ struct symbol_frame {
 
 struct symbolizer_params {
 	enum symbol_detail detail;
-	bool nm_is_llvm; /* for names: list symbols as llvm-nm does, not as GNU nm */
+	bool nm_is_llvm;	 /* for names: list symbols as llvm-nm does, not as GNU nm */
+	const char *binary_path; /* $PPROF_BINARY_PATH, where debug files may be too; or NULL */
 };
 
 /* Names addresses of one binary. For one thread at a time. */
@@ -97,6 +98,9 @@ void symbolizer_close(struct symbolizer *s);
  * strings until symbolizer_close. With SYMBOL_FULL there is always one, perhaps with nothing in it.
  */
 size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symbol_frame **frames);
+/* Appends where the symbols come from or, if there are none, where they were looked for, in words:
+ * "symbols from x", "it is stripped, and there is no debug file: looked for x y z". */
+void symbolizer_explain(const struct symbolizer *s, struct buf *out);
 
 /* Which programs does pprof find here, and what would it show? (tools.c) */
 struct symbol_tools {

@@ -442,13 +442,14 @@ static bool is_below(const char *name, const char *dir)
 }
 
 /* Has libdw put the directory that the unit was compiled in before the name? It does so for files
- * of the list's first directory, which is that one, but not for those of other relative ones. */
+ * of the list's first directory, which is that one, but not for those of other relative ones. In
+ * DWARF 5 llvm-symbolizer and addr2line put it there twice, if it is relative itself. */
 static bool has_directory(struct unit *u, const char *name, const char *compiled_in)
 {
 	const char *const *dirs;
 	size_t n;
 
-	if (!is_below(name, compiled_in))
+	if (u->has_file_0 || !is_below(name, compiled_in))
 		return false;
 	if (dwarf_getsrcdirs(u->files, &dirs, &n) != 0)
 		n = 0;

@@ -67,7 +67,8 @@ static void find_debug_info(struct symbolizer *s)
 	s->has_debug_file = debug_file_open(&s->debug_file, &s->object, binary_path, &s->tried);
 	if (s->has_debug_file) {
 		s->debug = read_debug_info(s->debug_file.path);
-		symtab_read(&s->arena, &s->more, s->debug_file.elf, s->symbols.manner);
+		if (!s->debug)
+			symtab_read(&s->arena, &s->more, s->debug_file.elf, s->symbols.manner);
 	} else if (debug_data_read(&s->arena, &s->debug_data, s->object.elf)) {
 		symtab_read(&s->arena, &s->more, &s->debug_data, s->symbols.manner);
 	}

@@ -29,7 +29,7 @@ CC := $(if $(filter clang fuzz,$(BUILD)),clang,gcc)
 OPT := $(or $(OPT_$(BUILD)),$(error BUILD is one of release debug asan tsan cov clang fuzz))
 
 # No -Werror with sanitizers: the code they add makes gcc warn of what cannot be.
-CPPFLAGS := -D_GNU_SOURCE -Isrc -MMD -MP
+CPPFLAGS := -D_GNU_SOURCE -Isrc -I$(OUT) -MMD -MP
 CFLAGS := -std=gnu17 -g -fno-omit-frame-pointer -fvisibility=hidden -ffunction-sections $(OPT) \
 	-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wwrite-strings -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
@@ -41,6 +41,7 @@ LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z capsto
 
 SRC := $(wildcard src/*/*.c)
 OBJ := $(SRC:%.c=$(OUT)/%.o)
+ASSETS := $(patsubst src/%,$(OUT)/%.inc,$(wildcard src/*/assets/*))
 MAIN := $(OUT)/src/cmd/main.o
 CORE := $(OUT)/core.a
 UNIT := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
@@ -66,6 +67,12 @@ $(OUT)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC $<"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# Scripts and styles, as lists of bytes for C files to include.
+$(OBJ): | $(ASSETS)
+$(OUT)/%.inc: src/% Makefile
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
 
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"

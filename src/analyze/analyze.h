@@ -10,6 +10,7 @@
 #define ANALYZE_ANALYZE_H
 
 #include "analyze/flags.h"
+#include "analyze/views.h"
 #include "base/buf.h"
 #include "profile/profile.h"
 #include "report/report.h"
@@ -19,6 +20,7 @@ struct session {
 	struct strings strings;
 	struct profile profile; /* merged, named, as it came: not filtered */
 	int threads;
+	struct viewed viewed;
 };
 
 /* Reads, merges and names what the command line asks for. */

@@ -1,40 +1,33 @@
 #include "analyze/output.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* A file of the form prefixNNNsuffix that is not there yet. */
-static int create_numbered(const char *prefix, const char *suffix, char *name, size_t size,
-			   struct err *e)
-{
-	for (int i = 1; i < 10000; i++) {
-		int fd;
+/* A command on its way out. */
+struct output {
+	const struct output_request *q;
+	const struct report *report;
+	const struct view *view; /* or NULL */
+};
 
-		snprintf(name, size, "%s%03d%s", prefix, i, suffix);
-		fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-		if (fd >= 0)
-			return fd;
-		if (errno != EEXIST) {
-			err_system(e, "open", name);
-			return -1;
-		}
-	}
-	err_set(e, ERR_IO, "could not create file of the form %s001%s", prefix, suffix);
-	return -1;
+static bool is_shown(const struct output *o)
+{
+	return o->view && o->view->shown && !*o->q->options->output;
 }
 
-static bool wants_file(const struct output_request *q, const struct report *report)
+/* Would it garble the terminal? */
+static bool wants_file(const struct output *o)
 {
-	return (report->flags & REPORT_BINARY) && (q->is_interactive || isatty(STDOUT_FILENO));
+	bool is_binary = o->view ? !o->view->shown : o->report->flags & REPORT_BINARY;
+
+	return is_binary && (o->q->is_interactive || isatty(STDOUT_FILENO));
 }
 
 /* Where the report goes: -output, a fresh file for what would garble a terminal, or stdout. */
-static int open_output(const struct output_request *q, const struct report *report,
-		       struct buf *warnings, struct err *e)
+static int open_output(const struct output *o, struct buf *warnings, struct err *e)
 {
-	const char *path = q->options->output;
+	const char *path = o->q->options->output;
 	char name[64], suffix[32];
 	int fd = STDOUT_FILENO;
 
@@ -42,8 +35,9 @@ static int open_output(const struct output_request *q, const struct report *repo
 		fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
 		if (fd < 0)
 			err_system(e, "open", path);
-	} else if (wants_file(q, report)) {
-		snprintf(suffix, sizeof(suffix), ".%s", report->extension);
+	} else if (wants_file(o)) {
+		snprintf(suffix, sizeof(suffix), ".%s",
+			 o->view ? o->view->extension : o->report->extension);
 		fd = create_numbered("profile", suffix, name, sizeof(name), e);
 		path = name;
 	}
@@ -52,32 +46,64 @@ static int open_output(const struct output_request *q, const struct report *repo
 	return fd;
 }
 
+/* Makes a picture of the report, if that is what the view is. */
+static bool draw(const struct output *o, struct buf *out, struct err *e)
+{
+	struct buf text = *out, picture = { 0 };
+	bool ok;
+
+	if (!o->view || !*o->view->format)
+		return true;
+	*out = (struct buf){ 0 };
+	ok = picture_draw(&picture, buf_view(&text), o->view->format, o->q->options->dot_timeout,
+			  e);
+	if (ok && o->view->is_zoomable) {
+		picture_make_zoomable(out, buf_view(&picture));
+		buf_release(&picture);
+	} else {
+		*out = picture;
+	}
+	buf_release(&text);
+	return ok;
+}
+
 /* The file is opened when the first bytes are there: a failed report must not truncate it. */
+static bool deliver(const struct output *o, struct buf *out, struct buf *warnings, struct err *e)
+{
+	bool ok = true;
+
+	if (!out->has_fd) {
+		int fd = open_output(o, warnings, e);
+
+		if (fd < 0)
+			return false;
+		buf_to_fd(out, fd);
+	}
+	ok = buf_flush(out, e);
+	if (out->fd != STDOUT_FILENO && close(out->fd) != 0 && ok)
+		ok = err_system(e, "close", o->q->options->output);
+	return ok;
+}
+
 bool output_report(struct session *s, const struct output_request *q, struct buf *warnings,
 		   struct err *e)
 {
-	const struct report *report = report_find(q->command->name);
-	struct analyze_request request = { report, q->argument, q->options };
+	const struct view *view = view_find(q->command->name);
+	struct output o = { q, report_find(view ? view->report : q->command->name), view };
+	struct analyze_request request = { o.report, q->argument, q->options };
 	struct buf out = { 0 };
 	bool ok;
-	int fd;
 
-	if (!report)
+	if (!o.report)
 		return err_set(e, ERR_USAGE, "-%s is not there yet in this version",
 			       q->command->name);
-	if (!*q->options->output && !wants_file(q, report))
+	if (!view && !*q->options->output && !wants_file(&o))
 		buf_to_fd(&out, STDOUT_FILENO);
-	ok = analyze_report(s, &request, &out, warnings, e);
-	if (ok && !out.has_fd) {
-		fd = open_output(q, report, warnings, e);
-		ok = fd >= 0;
-		if (ok)
-			buf_to_fd(&out, fd);
-	}
-	if (ok)
-		ok = buf_flush(&out, e);
-	if (out.has_fd && out.fd != STDOUT_FILENO && close(out.fd) != 0 && ok)
-		ok = err_system(e, "close", q->options->output);
+	ok = analyze_report(s, &request, &out, warnings, e) && draw(&o, &out, e);
+	if (ok && is_shown(&o))
+		ok = view_show(&s->viewed, view, buf_view(&out), q->is_interactive, e);
+	else if (ok)
+		ok = deliver(&o, &out, warnings, e);
 	buf_release(&out);
 	return ok;
 }

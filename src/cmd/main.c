@@ -65,6 +65,7 @@ static bool analyze(const struct command_line *c, struct buf *warnings, struct e
 	else if (ok)
 		ok = run_shell(&s, c, e);
 	print_warnings(warnings);
+	viewed_release(&s.viewed);
 #ifdef __SANITIZE_ADDRESS__
 	session_release(&s); /* else the kernel is faster */
 #endif

@@ -68,6 +68,14 @@ const struct report *report_find(const char *name);
 bool report_print(struct buf *out, const struct report *report, struct arena *a,
 		  const struct profile *p, const struct report_params *params, struct err *e);
 
+/* ---- pictures of graphs (picture.c) */
+
+/* What Graphviz makes of the text of the report "dot": an svg, pdf, png, gif or ps. */
+bool picture_draw(struct buf *out, struct str dot, const char *format, int64_t max_seconds,
+		  struct err *e);
+/* Graphviz' SVG for browsers: fills the window, can be moved and zoomed. */
+void picture_make_zoomable(struct buf *out, struct str svg);
+
 /* ---- for the reports themselves, and the shell's greeting (values.c, labels.c) */
 
 /* A value in the report's unit. */

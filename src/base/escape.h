@@ -1,0 +1,15 @@
+/* escape.h - any bytes as text of XML and of JSON. What is no valid UTF-8 becomes U+FFFD. */
+#ifndef BASE_ESCAPE_H
+#define BASE_ESCAPE_H
+
+#include "base/buf.h"
+
+/* May the character stand in an XML document at all, even escaped? */
+bool xml_allows(uint32_t rune);
+/* For text and for values of attributes; what XML does not allow becomes U+FFFD too. */
+void escape_xml(struct buf *out, struct str s);
+/* The inside of a JSON string. '<', '>' and '&' are written as \u003c and so on, so that the result
+ * may stand in a script of an HTML or SVG document. */
+void escape_json(struct buf *out, struct str s);
+
+#endif

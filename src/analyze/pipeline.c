@@ -35,6 +35,10 @@ static void override_options(struct pipeline *x)
 		o->granularity = GRANULARITY_LINES;
 	if (flags & REPORT_NOINLINES)
 		o->noinlines = true;
+	if ((flags & REPORT_FILES) && (!o->granularity || o->granularity == GRANULARITY_FUNCTIONS))
+		o->granularity = GRANULARITY_FILEFUNCTIONS;
+	if (x->q->report->node_fraction > 0 && o->nodefraction == analyze_defaults.nodefraction)
+		o->nodefraction = x->q->report->node_fraction;
 	if (o->nodecount == -1)
 		o->nodecount = flags & REPORT_ALL_NODES ? 0 : 80;
 	if ((flags & REPORT_UNTRIMMED) || !o->trim) {
@@ -267,11 +271,10 @@ bool analyze_report(struct session *s, const struct analyze_request *q, struct b
 	if (ok) {
 		if (q->report->flags & REPORT_PROFILE)
 			profile_aggregate(x.a, &x.p, &x.params.keep);
-		if (q->report->flags & REPORT_GRAPH) {
-			if (x.params.keep.filename)
-				trim_paths(&x);
+		if ((q->report->flags & (REPORT_GRAPH | REPORT_PATHS)) && x.params.keep.filename)
+			trim_paths(&x);
+		if (q->report->flags & REPORT_GRAPH)
 			profile_remove_base_label(x.a, &x.p);
-		}
 		ok = report_print(out, q->report, x.a, &x.p, &x.params, e);
 	}
 	free_filters(&x);

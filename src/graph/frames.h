@@ -1,4 +1,4 @@
-/* frames.h - which node each frame of a profile belongs to. Private to graph/. */
+/* frames.h - samples taken apart into frames. Private to graph/. */
 #ifndef GRAPH_FRAMES_H
 #define GRAPH_FRAMES_H
 
@@ -6,23 +6,7 @@
 
 #include "graph/graph.h"
 
-/* The frames of all locations, caller first: those of location `loc` are lists[first[loc]] up to
- * lists[first[loc + 1]]. Each is a node, and FRAME_INLINED if it is not the first of its location.
- */
-struct frames {
-	uint32_t *first;
-	uint32_t *lists;
-	struct node_info *infos; /* of the nodes */
-	uint32_t nnodes;
-};
-
-#define FRAME_INLINED 0x80000000u
-#define FRAME_NODE 0x3fffffffu /* a bit is left for others' use */
-
 enum { UNROLLED = 64, UNROLL_STEP = 4 };
-
-void frames_init(struct arena *a, struct frames *f, const struct profile *p,
-		 const struct granularity *keep, bool with_objects);
 
 /* A walk over all frames of a sample, root first. */
 struct unroll {

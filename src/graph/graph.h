@@ -95,6 +95,22 @@ struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p,
 uint32_t frame_count(const struct frame_reader *r, uint32_t loc);
 void frame_info(struct frame_reader *r, uint32_t loc, uint32_t frame, struct node_info *info);
 
+/* Which frame each location stands for, caller first: those of location `loc` are
+ * lists[first[loc]] up to lists[first[loc + 1]]. Each is a number of `infos`, with FRAME_INLINED if
+ * it is not the first of its location. */
+struct frames {
+	uint32_t *first;
+	uint32_t *lists;
+	struct node_info *infos; /* of the nodes */
+	uint32_t nnodes;
+};
+
+#define FRAME_INLINED 0x80000000u
+#define FRAME_NODE 0x3fffffffu /* a bit is left for others' use */
+
+void frames_init(struct arena *a, struct frames *f, const struct profile *p,
+		 const struct granularity *keep, bool with_objects);
+
 static inline int64_t divided(int64_t sum, int64_t div)
 {
 	return div ? int_div(sum, div) : sum;
@@ -114,6 +130,30 @@ static inline int64_t edge_value(const struct edge *e)
 {
 	return divided(e->weight, e->div);
 }
+
+/* ---- the call tree, cut to what can be seen of it, for flame graphs (paths.c) */
+
+/* One path. A comparison's base has negative samples; both sides are kept, as positive numbers. */
+struct path {
+	uint32_t parent;     /* or NONE; parents come before their children */
+	uint32_t frame;	     /* of frames.infos */
+	int64_t now, before; /* sums of positive and of negative samples that go through here */
+	double width;	     /* the larger of the two at each path's end, summed up */
+	bool is_inline;	     /* on all ways that lead here */
+};
+
+struct path_tree {
+	struct frames frames;
+	struct path *paths; /* the first is the empty path, of no frame: the sum of all */
+	uint32_t npaths;
+	bool has_base; /* are there any negative samples? */
+};
+
+/* Of the parameters, uses keep, value, drop_negative (paths that are lighter than before are left
+ * out), mean (each sample is divided by itself) and node_fraction: paths below that share of the
+ * whole end where their caller does. Some that are a little lighter may be there. */
+void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,
+		     const struct graph_params *params);
 
 /* Heaviest first; ties by the names of the ends. */
 void graph_sort_edges(struct graph *g, uint32_t *edges, size_t n);

@@ -53,12 +53,16 @@ enum report_flag {
 	REPORT_PROFILE = 16384,	 /* prints the profile's own tables, which are aggregated for it */
 	REPORT_NO_EDGES = 4096,	 /* looks at nodes only */
 	REPORT_INLINE_EDGES = 8192, /* ... and at whether they are inlined */
+	REPORT_PATHS = 1 << 17,	    /* shows source files as graphs do: without the build machine's
+				       part of their names */
+	REPORT_FILES = 1 << 18,	    /* functions are told apart by their files, too */
 };
 
 struct report {
 	const char *name;
 	unsigned flags;
 	const char *extension; /* of the file that a REPORT_BINARY one makes on a terminal */
+	double node_fraction;  /* if not 0, the default of -nodefraction */
 	bool (*run)(struct buf *out, struct report_run *r, struct err *e);
 };
 

@@ -9,9 +9,10 @@
 #define UNPACKED_MAX ((size_t)1 << 20)
 #define OUT_MAX ((size_t)64 << 20)
 
-static const char *const reports[] = { "top",	   "tree",     "peek",	 "traces",    "raw",
-				       "tags",	   "dot",      "list",	 "callgrind", "proto",
-				       "topproto", "comments", "folded", "disasm" };
+static const char *const reports[] = { "top",	    "tree",   "peek",	    "traces",
+				       "raw",	    "tags",   "dot",	    "list",
+				       "callgrind", "proto",  "topproto",   "comments",
+				       "folded",    "disasm", "flamegraph", "speedscope" };
 static const char *const regexps[] = { "", "a", "^main", "." };
 static const char *const tags[] = { "", "1kb:", "key=x", "a,b" };
 

@@ -1,6 +1,7 @@
 # make            the program, build/kiln
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
+# make browser    pictures in a real browser
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
 # make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")
@@ -102,6 +103,11 @@ check: $(KILN) $(UNIT) $(OUT)/data/done
 		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
 		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh)
 
+browser: $(KILN) $(OUT)/data/done
+	@tools/deps.sh browser test
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
+		prove --failures --comments --exec '' tests/browser/run
+
 $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)
 	@touch $@
@@ -145,5 +151,5 @@ install: build/kiln man
 clean:
 	rm -rf build
 
-.PHONY: all deps run test check lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check browser lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the named jobs need, if any is missing.
-# Usage: tools/deps.sh build|test|lint|fuzz|bench ...
+# Usage: tools/deps.sh build|test|browser|lint|fuzz|bench ...
 set -eu
 
 need=
@@ -11,7 +11,11 @@ for job; do
 		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libcapstone-dev"
 		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev"
 		;;
-	test) need="$need libcmocka-dev perl" ;;
+	test) need="$need libcmocka-dev perl graphviz libxml2-utils" ;;
+	browser)
+		need="$need chromium"
+		command -v npm >/dev/null || need="$need nodejs npm"
+		;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
 	bench) need="$need golang-go python3" ;;

@@ -34,6 +34,22 @@ static void put_escaped(struct buf *out, struct str s)
 	}
 }
 
+/* pprof does not escape these. Neither do we, but for what would end the string: a quote that no
+ * backslash precedes, and a backslash at the end. */
+static void put_raw(struct buf *out, struct str s)
+{
+	bool is_escaped = false;
+
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] == '"' && !is_escaped)
+			buf_char(out, '\\');
+		buf_char(out, s.p[i]);
+		is_escaped = s.p[i] == '\\' && !is_escaped;
+	}
+	if (is_escaped)
+		buf_char(out, '\\');
+}
+
 /* ---- legend */
 
 static struct str title(const struct profile *p)
@@ -67,7 +83,7 @@ static void put_legend(struct dot_writer *w)
 	buf_char(w->out, '"');
 	if (name.n) {
 		buf_puts(w->out, " tooltip=\"");
-		buf_str(w->out, name);
+		put_raw(w->out, name);
 		buf_char(w->out, '"');
 	}
 	buf_puts(w->out, "] }\n");
@@ -143,7 +159,7 @@ static void put_name(struct dot_writer *w, const struct node_info *i)
 	}
 	if (i->line || i->file) {
 		if (i->file)
-			buf_str(w->out, path_base(profile_str(p, i->file)));
+			put_raw(w->out, path_base(profile_str(p, i->file)));
 		if (i->line)
 			buf_printf(w->out, ":%lld", (long long)i->line);
 		if (i->line && i->column)
@@ -151,7 +167,7 @@ static void put_name(struct dot_writer *w, const struct node_info *i)
 		buf_puts(w->out, "\\n");
 	} else if (!i->name && i->object) {
 		buf_char(w->out, '[');
-		buf_str(w->out, path_base(profile_str(p, i->object)));
+		put_raw(w->out, path_base(profile_str(p, i->object)));
 		buf_puts(w->out, "]\\n");
 	} else if (!i->name) {
 		buf_puts(w->out, "<unknown>\\n");
@@ -213,7 +229,7 @@ static void put_nodelet(struct dot_writer *w, const char *source, const char *id
 	report_value(&text, w->r, weight);
 	v = buf_view(&text);
 	buf_printf(w->out, "N%s [label = \"", id);
-	buf_str(w->out, name);
+	put_raw(w->out, name);
 	buf_printf(w->out, "\" id=\"N%s\" fontsize=8 shape=box3d tooltip=\"", id);
 	buf_str(w->out, v);
 	buf_printf(w->out, "\"]\n%s -> N%s [label=\" ", source, id);
@@ -443,7 +459,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 		w.max_flat = flat > w.max_flat ? flat : w.max_flat;
 	}
 	buf_puts(out, "digraph \"");
-	buf_str(out, name.n ? name : STR("unnamed"));
+	put_raw(out, name.n ? name : STR("unnamed"));
 	buf_puts(out, "\" {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n");
 	put_legend(&w);
 	for (uint32_t i = 0; i < g->norder; i++) {

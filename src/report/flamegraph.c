@@ -411,11 +411,21 @@ static void put_frame(struct flame *f, uint32_t name, uint32_t parent, const str
 		buf_printf(f->out, ",%lld", (long long)report_divided(f->r, p->before));
 }
 
+/* What 100% is. Means of samples do not add up to the mean of all, but to this. */
+static int64_t total(const struct flame *f)
+{
+	const struct path *all = &f->tree.paths[0];
+
+	if (f->r->params->mean)
+		return f->tree.has_base ? all->before : all->now;
+	return f->r->params->total;
+}
+
 static void put_data(struct flame *f)
 {
 	buf_puts(f->out, "<script id=\"data\" type=\"application/json\"><![CDATA[\n");
 	buf_printf(f->out, "{\"diff\":%s,\"total\":%lld", f->tree.has_base ? "true" : "false",
-		   (long long)report_divided(f->r, f->r->params->total));
+		   (long long)report_divided(f->r, total(f)));
 	put_units(f);
 	put_names(f);
 	buf_puts(f->out, ",\n\"frames\":[");

@@ -11,6 +11,17 @@ struct output {
 	const struct view *view; /* or NULL */
 };
 
+static bool is_drawing(const struct view *view)
+{
+	return view && *view->format;
+}
+
+/* NULL if kiln cannot print that. */
+static const struct report *find_report(const struct view *view, const char *command)
+{
+	return is_drawing(view) ? &report_drawing : report_find(view ? view->report : command);
+}
+
 static bool is_shown(const struct output *o)
 {
 	return o->view && o->view->shown && !*o->q->options->output;
@@ -46,13 +57,13 @@ static int open_output(const struct output *o, struct buf *warnings, struct err 
 	return fd;
 }
 
-/* Makes a picture of the report, if that is what the view is. */
+/* Makes a picture of the graph, if that is what the view is. */
 static bool draw(const struct output *o, struct buf *out, struct err *e)
 {
 	struct buf text = *out, picture = { 0 };
 	bool ok;
 
-	if (!o->view || !*o->view->format)
+	if (!is_drawing(o->view))
 		return true;
 	*out = (struct buf){ 0 };
 	ok = picture_draw(&picture, buf_view(&text), o->view->format, o->q->options->dot_timeout,
@@ -89,7 +100,7 @@ bool output_report(struct session *s, const struct output_request *q, struct buf
 		   struct err *e)
 {
 	const struct view *view = view_find(q->command->name);
-	struct output o = { q, report_find(view ? view->report : q->command->name), view };
+	struct output o = { q, find_report(view, q->command->name), view };
 	struct analyze_request request = { o.report, q->argument, q->options };
 	struct buf out = { 0 };
 	bool ok;

@@ -22,16 +22,16 @@
 /* clang-format off */
 static const struct view views[] = {
 	/* name         report       format zoomable extension shown by */
-	{ "eog",         "dot",       "svg", false,   "svg",    PROGRAMS("eog") },
-	{ "evince",      "dot",       "pdf", false,   "pdf",    PROGRAMS("evince") },
-	{ "gif",         "dot",       "gif", false,   "gif",    NULL },
-	{ "gv",          "dot",       "ps",  false,   "ps",     PROGRAMS("gv --noantialias") },
+	{ "eog",         "",          "svg", false,   "svg",    PROGRAMS("eog") },
+	{ "evince",      "",          "pdf", false,   "pdf",    PROGRAMS("evince") },
+	{ "gif",         "",          "gif", false,   "gif",    NULL },
+	{ "gv",          "",          "ps",  false,   "ps",     PROGRAMS("gv --noantialias") },
 	{ "kcachegrind", "callgrind", "",    false,   "grind",  PROGRAMS("kcachegrind") },
-	{ "pdf",         "dot",       "pdf", false,   "pdf",    NULL },
-	{ "png",         "dot",       "png", false,   "png",    NULL },
-	{ "ps",          "dot",       "ps",  false,   "ps",     NULL },
-	{ "svg",         "dot",       "svg", true,    "svg",    NULL },
-	{ "web",         "dot",       "svg", true,    "svg",    BROWSERS },
+	{ "pdf",         "",          "pdf", false,   "pdf",    NULL },
+	{ "png",         "",          "png", false,   "png",    NULL },
+	{ "ps",          "",          "ps",  false,   "ps",     NULL },
+	{ "svg",         "",          "svg", true,    "svg",    NULL },
+	{ "web",         "",          "svg", true,    "svg",    BROWSERS },
 	{ "weblist",     "weblist",   "",    false,   "html",   BROWSERS },
 };
 /* clang-format on */

@@ -13,8 +13,8 @@
 /* What is made of a report, and who shows it. */
 struct view {
 	const char *name;	  /* of the command */
-	const char *report;	  /* what it starts from */
-	const char *format;	  /* what Graphviz makes of that; "": it stays as it is */
+	const char *report;	  /* what it shows; "": a drawing by Graphviz */
+	const char *format;	  /* of the drawing */
 	bool is_zoomable;	  /* then picture_make_zoomable */
 	const char *extension;	  /* of the file */
 	const char *const *shown; /* programs with their arguments, the first that runs is taken;

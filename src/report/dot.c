@@ -15,6 +15,7 @@ struct dot_writer {
 	struct buf *out;
 	struct report_run *r;
 	struct shortener *shortener;
+	bool is_drawn;
 	double max_flat;
 	uint32_t *number; /* by node: from 1 in order of appearance; 0: not shown */
 	bool *has_nodelets;
@@ -34,20 +35,20 @@ static void put_escaped(struct buf *out, struct str s)
 	}
 }
 
-/* pprof does not escape these. Neither do we, but for what would end the string: a quote that no
- * backslash precedes, and a backslash at the end. */
-static void put_raw(struct buf *out, struct str s)
+/* pprof does not escape these, and so its graphs may end up broken. In ours for Graphviz what would
+ * end the string is escaped: a quote that no backslash precedes, and a backslash at the end. */
+static void put_raw(struct dot_writer *w, struct str s)
 {
 	bool is_escaped = false;
 
 	for (size_t i = 0; i < s.n; i++) {
-		if (s.p[i] == '"' && !is_escaped)
-			buf_char(out, '\\');
-		buf_char(out, s.p[i]);
+		if (s.p[i] == '"' && !is_escaped && w->is_drawn)
+			buf_char(w->out, '\\');
+		buf_char(w->out, s.p[i]);
 		is_escaped = s.p[i] == '\\' && !is_escaped;
 	}
-	if (is_escaped)
-		buf_char(out, '\\');
+	if (is_escaped && w->is_drawn)
+		buf_char(w->out, '\\');
 }
 
 /* ---- legend */
@@ -83,7 +84,7 @@ static void put_legend(struct dot_writer *w)
 	buf_char(w->out, '"');
 	if (name.n) {
 		buf_puts(w->out, " tooltip=\"");
-		put_raw(w->out, name);
+		put_raw(w, name);
 		buf_char(w->out, '"');
 	}
 	buf_puts(w->out, "] }\n");
@@ -159,7 +160,7 @@ static void put_name(struct dot_writer *w, const struct node_info *i)
 	}
 	if (i->line || i->file) {
 		if (i->file)
-			put_raw(w->out, path_base(profile_str(p, i->file)));
+			put_raw(w, path_base(profile_str(p, i->file)));
 		if (i->line)
 			buf_printf(w->out, ":%lld", (long long)i->line);
 		if (i->line && i->column)
@@ -167,7 +168,7 @@ static void put_name(struct dot_writer *w, const struct node_info *i)
 		buf_puts(w->out, "\\n");
 	} else if (!i->name && i->object) {
 		buf_char(w->out, '[');
-		put_raw(w->out, path_base(profile_str(p, i->object)));
+		put_raw(w, path_base(profile_str(p, i->object)));
 		buf_puts(w->out, "]\\n");
 	} else if (!i->name) {
 		buf_puts(w->out, "<unknown>\\n");
@@ -229,7 +230,7 @@ static void put_nodelet(struct dot_writer *w, const char *source, const char *id
 	report_value(&text, w->r, weight);
 	v = buf_view(&text);
 	buf_printf(w->out, "N%s [label = \"", id);
-	put_raw(w->out, name);
+	put_raw(w, name);
 	buf_printf(w->out, "\" id=\"N%s\" fontsize=8 shape=box3d tooltip=\"", id);
 	buf_str(w->out, v);
 	buf_printf(w->out, "\"]\n%s -> N%s [label=\" ", source, id);
@@ -442,13 +443,12 @@ static void put_edges(struct dot_writer *w)
 		put_edge(w, &g->edges[edges[i]]);
 }
 
-static bool run(struct buf *out, struct report_run *r, struct err *e)
+static void write_graph(struct buf *out, struct report_run *r, bool is_drawn)
 {
 	const struct graph *g = &r->g;
-	struct dot_writer w = { .out = out, .r = r };
+	struct dot_writer w = { .out = out, .r = r, .is_drawn = is_drawn };
 	struct str name = title(r->p);
 
-	(void)e;
 	w.shortener = shortener_new();
 	w.number = arena_many(r->a, g->nnodes, uint32_t);
 	w.has_nodelets = arena_many(r->a, g->nnodes, bool);
@@ -459,7 +459,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 		w.max_flat = flat > w.max_flat ? flat : w.max_flat;
 	}
 	buf_puts(out, "digraph \"");
-	put_raw(out, name.n ? name : STR("unnamed"));
+	put_raw(&w, name.n ? name : STR("unnamed"));
 	buf_puts(out, "\" {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n");
 	put_legend(&w);
 	for (uint32_t i = 0; i < g->norder; i++) {
@@ -471,6 +471,19 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 	put_edges(&w);
 	buf_puts(out, "}\n");
 	shortener_free(w.shortener);
+}
+
+static bool run(struct buf *out, struct report_run *r, struct err *e)
+{
+	(void)e;
+	write_graph(out, r, false);
+	return true;
+}
+
+static bool run_drawing(struct buf *out, struct report_run *r, struct err *e)
+{
+	(void)e;
+	write_graph(out, r, true);
 	return true;
 }
 
@@ -478,4 +491,10 @@ const struct report report_dot = {
 	.name = "dot",
 	.flags = REPORT_GRAPH | REPORT_VISUAL | REPORT_TREE,
 	.run = run,
+};
+
+const struct report report_drawing = {
+	.name = "drawing",
+	.flags = REPORT_GRAPH | REPORT_VISUAL | REPORT_TREE,
+	.run = run_drawing,
 };

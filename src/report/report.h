@@ -74,7 +74,9 @@ bool report_print(struct buf *out, const struct report *report, struct arena *a,
 
 /* ---- pictures of graphs (picture.c) */
 
-/* What Graphviz makes of the text of the report "dot": an svg, pdf, png, gif or ps. */
+/* The text of -dot, for Graphviz rather than for a person: names cannot break it. */
+extern const struct report report_drawing;
+/* What Graphviz makes of that: an svg, pdf, png, gif or ps. */
 bool picture_draw(struct buf *out, struct str dot, const char *format, int64_t max_seconds,
 		  struct err *e);
 /* Graphviz' SVG for browsers: fills the window, can be moved and zoomed. */

@@ -37,6 +37,7 @@ struct analyze_request {
 	const struct report *report;
 	const char *argument; /* of -peek and its like, or "" */
 	const struct analyze_options *options;
+	void *into; /* report_params.into */
 };
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
 		    struct buf *warnings, struct err *e);

@@ -14,6 +14,8 @@
 
 #include "analyze/options.h"
 
+struct fetch_progress;
+
 enum flags_action {
 	FLAGS_ANALYZE,
 	FLAGS_HELP, /* usage_write to stderr, as pprof does; exit 0 */
@@ -38,6 +40,9 @@ struct command_line {
 	char **sources;	      /* part of argv; the first of several may be the binary */
 	size_t nsources;
 	size_t max_profile_bytes; /* options.max_profile_size as a number */
+	/* Not flags, but for who loads several side by side: */
+	int threads;			 /* 0: one per core */
+	struct fetch_progress *progress; /* shown by the caller; NULL: by analyze_load */
 };
 
 /* Fills in `c`, whose strings go to `a`. With FLAGS_ANALYZE, legacy flags have been translated into

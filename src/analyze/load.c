@@ -127,7 +127,7 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 	struct progress *progress;
 	bool ok;
 
-	*s = (struct session){ .threads = parallel_cores() };
+	*s = (struct session){ .threads = c->threads ? c->threads : parallel_cores() };
 	strings_init(&s->strings);
 	l.params = (struct fetch_params){ .sources = c->sources,
 					  .nsources = c->nsources,
@@ -140,7 +140,8 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 		l.params.sources++;
 		l.params.nsources--;
 	}
-	progress = progress_start(&l.params.progress);
+	l.params.progress = c->progress;
+	progress = c->progress ? NULL : progress_start(&l.params.progress);
 	ok = fetch_and_diff(&l, &s->profile, e);
 	progress_stop(progress);
 	if (!ok)

@@ -101,7 +101,9 @@ bool output_report(struct session *s, const struct output_request *q, struct buf
 {
 	const struct view *view = view_find(q->command->name);
 	struct output o = { q, find_report(view, q->command->name), view };
-	struct analyze_request request = { o.report, q->argument, q->options };
+	struct analyze_request request = { .report = o.report,
+					   .argument = q->argument,
+					   .options = q->options };
 	struct buf out = { 0 };
 	bool ok;
 

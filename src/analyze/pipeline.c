@@ -222,7 +222,8 @@ static bool set_params(struct pipeline *x, struct err *e)
 					    .trim_path = o->trim_path,
 					    .source_path = o->source_path,
 					    .units = &x->units,
-					    .threads = x->s->threads };
+					    .threads = x->s->threads,
+					    .into = x->q->into };
 	if (*x->q->argument) {
 		x->argument = regex_compile(str_of(x->q->argument), e);
 		if (!x->argument)
@@ -299,7 +300,7 @@ bool analyze_greet(struct session *s, const struct analyze_options *options, str
 		   struct err *e)
 {
 	static const struct report greeting = { .name = "greeting", .run = greet };
-	struct analyze_request q = { &greeting, "", options };
+	struct analyze_request q = { .report = &greeting, .argument = "", .options = options };
 	struct buf ignored = { 0 };
 	bool ok = analyze_report(s, &q, out, &ignored, e);
 

@@ -25,6 +25,7 @@ struct report_params {
 	const char *trim_path, *source_path;
 	const struct label_units *units;
 	int threads;
+	void *into; /* for a report that prints nothing: where it puts what it finds */
 };
 
 struct report_run {

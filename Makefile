@@ -139,7 +139,7 @@ bench:
 man: $(MAN)
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
-	{ cat $<; build/kiln --scdoc; } | scdoc > $@
+	{ cat $<; build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc; } | scdoc > $@
 
 install: build/kiln man
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln

@@ -82,6 +82,8 @@ int print_and_exit(struct buf *out, int fd, int status)
 	return status;
 }
 
+static void list_subcommands(struct buf *out);
+
 static int cmd_help(int argc, char **argv)
 {
 	struct buf out = { 0 };
@@ -89,15 +91,24 @@ static int cmd_help(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	usage_write(&out, "kiln");
+	list_subcommands(&out);
 	return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 }
 
 static const struct subcommand {
-	const char *name;
+	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } subcommands[] = {
-	{ "help", cmd_help },
+	{ "help", "Print this text", cmd_help },
+	{ "diff", "Tell what changed between two profiles, and what is noise", cmd_diff },
 };
+
+static void list_subcommands(struct buf *out)
+{
+	buf_puts(out, "\n  Other commands, `kiln COMMAND --help` says more:\n");
+	for (size_t i = 0; i < sizeof(subcommands) / sizeof(*subcommands); i++)
+		buf_printf(out, "    %-16s %s\n", subcommands[i].name, subcommands[i].help);
+}
 
 /* `kiln help` and so on; pprof has none. A profile of such a name is ./help. */
 static const struct subcommand *find_subcommand(int argc, char **argv)

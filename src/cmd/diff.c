@@ -335,7 +335,7 @@ static bool count(struct buf *out, struct report_run *r, struct err *e)
 			     &j->source, e);
 }
 
-static const struct report count_report = { .name = "diff", .flags = REPORT_FRAMES, .run = count };
+static const struct report count_report = { .name = "diff", .flags = REPORT_PATHS, .run = count };
 
 /* The filters' warnings do not say which profile they are about. */
 static void add_named(struct buf *to, const char *path, const struct buf *warnings)

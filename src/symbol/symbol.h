@@ -127,6 +127,51 @@ struct symbolize_params {
 void profile_symbolize(struct arena *a, struct profile *p, const struct symbolize_params *params,
 		       struct buf *warnings);
 
+/* ---- symbols (symlist.c) */
+
+struct symbol {
+	uint64_t address, size;
+	struct str name;  /* as it stands in the file: mangled */
+	bool is_function; /* by its type */
+	bool has_place;	  /* it names a place in a section that is loaded */
+};
+
+struct symbol_list {
+	struct symbol *at; /* what `nm -n` lists with an address, in its order: address, name */
+	size_t n;
+	struct symbol *stubs; /* of functions in other objects: "free@plt" */
+	size_t nstubs;
+};
+
+/* An object without symbols has none of both. Names may be views of the object. */
+void symbol_list_read(struct arena *a, const struct object *o, struct symbol_list *t);
+
+/* ---- instructions (disassemble.c) */
+
+struct instruction {
+	uint64_t address;
+	uint32_t size;
+	struct str text; /* mnemonic, tab, operands: "callq\t0x4010b0 <calloc@plt>" */
+};
+
+struct instructions {
+	struct instruction *at;
+	size_t n;
+};
+
+/* Texts are those of llvm-objdump as far as that is cheap. The object and its symbols must outlive
+ * the disassembler. NULL if instructions of that machine are not known. */
+struct disassembler;
+struct disassembler *disassembler_new(const struct object *o, const struct symbol_list *t,
+				      bool intel_syntax, struct err *e);
+void disassembler_free(struct disassembler *d);
+/* The instructions that begin in [start, end), addresses as linked, into `a`. */
+void disassemble(struct disassembler *d, struct arena *a, uint64_t start, uint64_t end,
+		 struct instructions *out);
+/* The readable name of the function whose symbol covers the address, or "". Lives as long as the
+ * disassembler. */
+struct str disassembler_function(struct disassembler *d, uint64_t address);
+
 /* ---- finding the binaries of a profile (locate.c) */
 
 struct locate_params {

@@ -1,0 +1,339 @@
+/* disassemble.c - machine code as text.
+ *
+ * Capstone decodes. It grew out of LLVM, and its text is rewritten here to that of llvm-objdump:
+ * decimal numbers, names of places, comments on what is hard to see.
+ */
+#include "symbol/symbol.h"
+
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "symbol/asmtext.h"
+#include "symbol/elf.h"
+
+/* Where comments start, counted from the mnemonic. */
+#define COMMENT_COLUMN 32
+#define TAB 8
+
+struct instruction_vec {
+	struct instruction *at;
+	size_t n, cap;
+};
+
+/* A place with a name. */
+struct label {
+	uint64_t address, size;
+	struct str name, text; /* text: the readable form, once it has been asked for */
+	bool is_function;
+};
+
+struct disassembler {
+	struct arena arena;
+	const struct elf *f;
+	csh capstone;
+	cs_insn *insn;
+	bool is_x86, is_intel;
+	size_t step; /* over bytes that are no instruction */
+	struct label *labels;
+	size_t nlabels;
+	uint32_t *functions; /* those of the labels that are */
+	size_t nfunctions;
+	const struct section **code; /* in order of addresses */
+	size_t ncode;
+	struct buf text, comment; /* of the instruction at hand */
+};
+
+/* ---- labels */
+
+static struct label label_of(const struct symbol *s)
+{
+	return (struct label){ s->address, s->size, s->name, { 0 }, s->is_function };
+}
+
+/* Symbols and stubs in one table; both are sorted. */
+static void read_labels(struct disassembler *d, const struct symbol_list *t)
+{
+	size_t i = 0, k = 0;
+
+	d->labels = arena_many(&d->arena, t->n + t->nstubs, struct label);
+	d->functions = arena_many(&d->arena, t->n + t->nstubs, uint32_t);
+	while (i < t->n || k < t->nstubs) {
+		bool is_stub =
+			i == t->n || (k < t->nstubs && t->stubs[k].address < t->at[i].address);
+		const struct symbol *s = is_stub ? &t->stubs[k++] : &t->at[i++];
+
+		if (!s->has_place)
+			continue;
+		if (s->is_function)
+			d->functions[d->nfunctions++] = (uint32_t)d->nlabels;
+		d->labels[d->nlabels++] = label_of(s);
+	}
+}
+
+/* With what clones append, as in "work(int) (.cold)". */
+static struct str label_text(struct disassembler *d, struct label *l)
+{
+	size_t suffix = str_find_char(l->name, '.');
+	struct buf text = { 0 };
+
+	if (l->text.p)
+		return l->text;
+	l->text = l->name;
+	if (demangle_name(&text, l->name, DEMANGLE_FULL)) {
+		if (suffix != STR_NONE)
+			buf_printf(&text, " (%.*s)", STR_ARG(str_from(l->name, suffix)));
+		l->text = (struct str){ str_dup(&d->arena, buf_view(&text)), text.n };
+	}
+	buf_release(&text);
+	return l->text;
+}
+
+/* The last label that is not after the address among n sorted ones, or n. */
+static size_t find_before(const struct label *labels, const uint32_t *order, size_t n,
+			  uint64_t address)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (labels[order ? order[middle] : middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : n;
+}
+
+struct str disassembler_function(struct disassembler *d, uint64_t address)
+{
+	size_t i = find_before(d->labels, d->functions, d->nfunctions, address);
+	struct label *l = i < d->nfunctions ? &d->labels[d->functions[i]] : NULL;
+
+	if (l && (l->size == 0 || address - l->address < l->size))
+		return label_text(d, l);
+	return STR("");
+}
+
+static const struct section *section_at(const struct elf *f, uint64_t address)
+{
+	for (size_t i = 0; i < f->nsections; i++) {
+		const struct section *s = &f->sections[i];
+
+		if (s->flags & SHF_ALLOC && address >= s->addr && address - s->addr < s->size)
+			return s;
+	}
+	return NULL;
+}
+
+/* " <main+0x10>", if there is a symbol before that place in its section. */
+static void write_place(struct disassembler *d, uint64_t address)
+{
+	const struct section *s = section_at(d->f, address);
+	size_t i = find_before(d->labels, NULL, d->nlabels, address);
+	struct label *l = s && i < d->nlabels ? &d->labels[i] : NULL;
+
+	if (!l || l->address < s->addr)
+		return;
+	buf_puts(&d->text, " <");
+	buf_str(&d->text, label_text(d, l));
+	if (address != l->address) {
+		buf_puts(&d->text, "+0x");
+		buf_hex(&d->text, address - l->address);
+	}
+	buf_char(&d->text, '>');
+}
+
+/* ---- text */
+
+/* Where the text ends when it is shown, counted from its mnemonic. */
+static size_t column_of(struct str text)
+{
+	size_t column = 0;
+
+	for (size_t i = 0; i < text.n; i++)
+		column = text.p[i] == '\t' ? (column / TAB + 1) * TAB : column + 1;
+	return column;
+}
+
+static void write_comment(struct disassembler *d, const struct asm_note *note)
+{
+	size_t column = column_of(buf_view(&d->text));
+
+	if (!d->comment.n && !note->has_memory)
+		return;
+	buf_fill(&d->text, ' ', column < COMMENT_COLUMN ? COMMENT_COLUMN - column : 1);
+	buf_puts(&d->text, "# ");
+	if (d->comment.n) {
+		buf_str(&d->text, buf_view(&d->comment));
+	} else {
+		buf_puts(&d->text, "0x");
+		buf_hex(&d->text, note->place);
+		write_place(d, note->place);
+	}
+}
+
+static void write_x86(struct disassembler *d)
+{
+	struct asm_note note;
+
+	d->comment.n = 0;
+	asm_text_x86(&d->text, &d->comment, d->capstone, d->insn, d->is_intel, &note);
+	if (note.has_target)
+		write_place(d, note.place);
+	else
+		write_comment(d, &note);
+}
+
+static void write_arm64(struct disassembler *d)
+{
+	const cs_arm64 *x = &d->insn->detail->arm64;
+	const cs_arm64_op *last = x->op_count ? &x->operands[x->op_count - 1] : NULL;
+
+	buf_puts(&d->text, d->insn->mnemonic);
+	if (d->insn->op_str[0]) {
+		buf_char(&d->text, '\t');
+		buf_puts(&d->text, d->insn->op_str);
+	}
+	if (last && last->type == ARM64_OP_IMM &&
+	    (cs_insn_group(d->capstone, d->insn, ARM64_GRP_JUMP) ||
+	     cs_insn_group(d->capstone, d->insn, ARM64_GRP_CALL)))
+		write_place(d, (uint64_t)last->imm);
+}
+
+/* ---- instructions */
+
+static struct str text_of(struct disassembler *d, struct arena *a, bool is_instruction)
+{
+	char *text;
+
+	d->text.n = 0;
+	if (!is_instruction)
+		buf_puts(&d->text, "<unknown>");
+	else if (d->is_x86)
+		write_x86(d);
+	else
+		write_arm64(d);
+	text = arena_raw(a, d->text.n);
+	memcpy(text, d->text.p, d->text.n);
+	return (struct str){ text, d->text.n };
+}
+
+/* The instructions of one section from offset `from` on, up to `to`. An instruction that begins
+ * before `to` is shown even if it ends after it. */
+static void decode(struct disassembler *d, struct arena *a, const struct section *s, uint64_t from,
+		   uint64_t to, struct instruction_vec *out)
+{
+	struct str bytes = elf_bytes(d->f, s);
+
+	for (uint64_t at = from; at < to && at < bytes.n;) {
+		const uint8_t *code = (const uint8_t *)bytes.p + at;
+		uint64_t address = s->addr + at;
+		size_t left = bytes.n - at;
+		struct instruction i = { .address = address };
+		bool ok = cs_disasm_iter(d->capstone, &code, &left, &address, d->insn);
+
+		i.size = (uint32_t)(ok ? d->insn->size : d->step < left ? d->step : left);
+		i.text = text_of(d, a, ok);
+		vec_push(out, i);
+		at += i.size;
+	}
+}
+
+void disassemble(struct disassembler *d, struct arena *a, uint64_t start, uint64_t end,
+		 struct instructions *out)
+{
+	struct instruction_vec all = { 0 };
+
+	for (size_t i = 0; i < d->ncode; i++) {
+		const struct section *s = d->code[i];
+		uint64_t from = start > s->addr ? start - s->addr : 0;
+
+		if (from < s->size && end > s->addr)
+			decode(d, a, s, from, end - s->addr, &all);
+	}
+	out->n = all.n;
+	out->at = vec_adopt(a, &all);
+}
+
+/* ---- opening */
+
+static int by_section_address(const void *a, const void *b)
+{
+	const struct section *x = *(const struct section *const *)a;
+	const struct section *y = *(const struct section *const *)b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static void find_code(struct disassembler *d)
+{
+	d->code = arena_many(&d->arena, d->f->nsections, const struct section *);
+	for (size_t i = 0; i < d->f->nsections; i++)
+		if (d->f->sections[i].flags & SHF_EXECINSTR)
+			d->code[d->ncode++] = &d->f->sections[i];
+	if (d->ncode)
+		qsort(d->code, d->ncode, sizeof(*d->code), by_section_address);
+}
+
+static bool open_capstone(struct disassembler *d, struct err *e)
+{
+	uint64_t machine = FIELD(d->f, d->f->bytes.p, Ehdr, e_machine);
+	bool ok = false;
+
+	d->step = 1;
+	d->is_x86 = machine == EM_X86_64 || machine == EM_386;
+	if (d->is_x86) {
+		ok = cs_open(CS_ARCH_X86, machine == EM_386 ? CS_MODE_32 : CS_MODE_64,
+			     &d->capstone) == CS_ERR_OK;
+	} else if (machine == EM_AARCH64) {
+		d->step = 4;
+		ok = cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &d->capstone) == CS_ERR_OK;
+	}
+	if (!ok)
+		return err_set(e, ERR_FORMAT,
+			       "cannot disasm: instructions of ELF machine %u are not known "
+			       "(x86, x86-64 and arm64 are)",
+			       (unsigned)machine);
+	cs_option(d->capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	if (d->is_x86 && !d->is_intel)
+		cs_option(d->capstone, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	d->insn = cs_malloc(d->capstone);
+	return d->insn || err_set(e, ERR_LIMIT, "cannot disasm: out of memory");
+}
+
+struct disassembler *disassembler_new(const struct object *o, const struct symbol_list *t,
+				      bool intel_syntax, struct err *e)
+{
+	struct disassembler *d;
+
+	if (o->kind != OBJECT_ELF) {
+		err_set(e, ERR_FORMAT, "cannot disasm: not an ELF file");
+		return NULL;
+	}
+	d = xcalloc(1, sizeof(*d));
+	d->f = o->elf;
+	d->is_intel = intel_syntax;
+	if (!open_capstone(d, e)) {
+		disassembler_free(d);
+		return NULL;
+	}
+	read_labels(d, t);
+	find_code(d);
+	return d;
+}
+
+void disassembler_free(struct disassembler *d)
+{
+	if (!d)
+		return;
+	if (d->insn)
+		cs_free(d->insn, 1);
+	if (d->capstone)
+		cs_close(&d->capstone);
+	arena_release(&d->arena);
+	buf_release(&d->text);
+	buf_release(&d->comment);
+	free(d);
+}

@@ -221,6 +221,7 @@ static bool set_params(struct pipeline *x, struct err *e)
 					    .argument = x->q->argument,
 					    .trim_path = o->trim_path,
 					    .source_path = o->source_path,
+					    .intel_syntax = o->intel_syntax,
 					    .units = &x->units,
 					    .threads = x->s->threads,
 					    .into = x->q->into };

@@ -23,6 +23,7 @@ struct report_params {
 	const char *argument;	    /* of -peek, -list, -disasm */
 	const struct regex *regex;  /* the same compiled */
 	const char *trim_path, *source_path;
+	bool intel_syntax;
 	const struct label_units *units;
 	int threads;
 	void *into; /* for a report that prints nothing: where it puts what it finds */

@@ -38,6 +38,9 @@ CFLAGS := -std=gnu17 -g -fno-omit-frame-pointer -fvisibility=hidden -ffunction-s
 # Libraries that are not libc go in statically: each shared one costs start-up time. libcurl, which
 # brings twenty others, is loaded when something is fetched (http/client.c).
 LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc-sections
+# Of capstone's machines we know two. Tables of the others would be relocated at every start.
+LDFLAGS += $(foreach m,ARM M68K Mips PPC Sparc SystemZ XCore TMS320C64x M680X EVM,\
+	-Wl,--defsym=$(m)_global_init=0 -Wl,--defsym=$(m)_option=0)
 LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z capstone edit bsd md tinfo) -lm
 
 SRC := $(wildcard src/*/*.c)

@@ -1,17 +1,13 @@
 /* list.c - the source lines of functions with their weights: -list. */
 #include "report/report.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/vec.h"
-#include "symbol/symbol.h"
+#include "report/sources.h"
 
 /* Lines shown before the first and after the last one that has a weight. */
 #define MARGIN 5
-/* Source text that is kept because the next function may need it. */
-#define CACHE_MAX_BYTES (256 << 20)
 
 /* A node whose function was asked for. */
 struct match {
@@ -57,51 +53,6 @@ static struct matches find_matches(struct report_run *r)
 		qsort(matches.at, matches.n, sizeof(*matches.at), by_name_file_line);
 	n = matches.n;
 	return (struct matches){ vec_adopt(r->a, &matches), n };
-}
-
-/* Source files that have been read, or could not be. */
-struct source {
-	struct source_file file;
-	struct str error; /* "" if it was read */
-};
-
-struct sources {
-	struct source_params params;
-	struct arena arena;
-	size_t bytes;
-	vec(struct source) all;
-	uint32_t *index; /* file name (a string) -> all, plus 1 */
-	size_t nindex;
-};
-
-static size_t source_bytes(const struct source_file *f)
-{
-	size_t bytes = f->nlines * sizeof(*f->lines);
-
-	for (size_t i = 0; i < f->nlines; i++)
-		bytes += f->lines[i].n + 1;
-	return bytes;
-}
-
-static const struct source *source_of(struct sources *s, const struct match *m)
-{
-	uint32_t *index = &s->index[m->node->info.file];
-	struct source new = { 0 };
-	struct err e;
-
-	if (*index)
-		return &s->all.at[*index - 1];
-	if (s->bytes > CACHE_MAX_BYTES) {
-		arena_release(&s->arena);
-		memset(s->index, 0, s->nindex * sizeof(*s->index));
-		s->all.n = s->bytes = 0;
-	}
-	if (!source_read(&s->arena, &new.file, m->file, &s->params, &e))
-		new.error = str_of(str_dup(&s->arena, str_of(e.text)));
-	s->bytes += source_bytes(&new.file);
-	vec_push(&s->all, new);
-	*index = (uint32_t)s->all.n;
-	return &s->all.at[s->all.n - 1];
 }
 
 static void value_cell(struct buf *out, const struct report_run *r, int64_t v)
@@ -162,7 +113,7 @@ static void write_routine(struct buf *out, const struct report_run *r, struct so
 			  const struct matches *routine)
 {
 	const struct match *m = &routine->at[0];
-	const struct source *source = source_of(sources, m);
+	const struct source *source = sources_find(sources, m->file);
 	int64_t flat = 0, cum = 0;
 
 	for (size_t i = 0; i < routine->n; i++) {
@@ -215,31 +166,19 @@ static void write_matches(struct buf *out, const struct report_run *r, struct so
 
 static bool run(struct buf *out, struct report_run *r, struct err *e)
 {
-	size_t nstrings = r->p->strings->n;
-	struct sources sources = {
-		.params = { r->params->trim_path, r->params->source_path },
-		.index = arena_many(r->a, nstrings, uint32_t),
-		.nindex = nstrings,
-	};
 	struct matches matches = find_matches(r);
+	struct sources sources;
 
 	if (!matches.n)
 		return err_set(e, ERR_NOTFOUND, "no matches found for regexp: %s",
 			       r->params->argument);
-	if (!sources.params.source_path[0]) {
-		char *cwd = getcwd(NULL, 0);
-
-		if (!cwd)
-			return err_set(e, ERR_IO, "could not stat current dir: %s",
-				       strerrordesc_np(errno));
-		sources.params.source_path = arena_adopt(r->a, cwd);
-	}
+	if (!sources_open(&sources, r, e))
+		return false;
 	buf_puts(out, "Total: ");
 	report_value(out, r, r->params->total);
 	buf_char(out, '\n');
 	write_matches(out, r, &sources, &matches);
-	vec_release(&sources.all);
-	arena_release(&sources.arena);
+	sources_close(&sources);
 	return true;
 }
 

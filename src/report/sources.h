@@ -1,0 +1,30 @@
+/* sources.h - source files that a report shows lines of, each read once as long as they fit. */
+#ifndef REPORT_SOURCES_H
+#define REPORT_SOURCES_H
+
+#include "base/strings.h"
+#include "report/report.h"
+#include "symbol/symbol.h"
+
+struct source {
+	struct source_file file;
+	struct str error; /* "" if it was read */
+	bool is_read;
+};
+
+struct sources {
+	struct source_params params;
+	struct strings paths;
+	struct source *all; /* by path */
+	size_t nall;
+	struct arena arena;
+	size_t bytes;
+};
+
+/* Looks where the report's options say, by default in the current directory. */
+bool sources_open(struct sources *s, const struct report_run *r, struct err *e);
+void sources_close(struct sources *s);
+/* The file, or why it could not be read; valid until the next call. */
+const struct source *sources_find(struct sources *s, struct str path);
+
+#endif

@@ -50,7 +50,7 @@ bool binary_disassemble(struct binary *b, struct arena *a, uint64_t start, uint6
 
 bool binary_address(const struct binary *b, uint64_t address, uint64_t *linked, struct err *e)
 {
-	return object_address(&b->object, b->path, &b->place, address, linked, e);
+	return object_address(&b->object, &b->place, address, linked, e);
 }
 
 size_t binary_frames(struct binary *b, uint64_t linked, const struct symbol_frame **frames)

@@ -349,9 +349,10 @@ static void write_header(struct buf *out, const struct report_run *r, const stru
 		buf_str(out, routine->names[i].name);
 		buf_char(out, '\n');
 	}
-	value_cell(out, r, flat);
-	value_cell(out, r, cum);
-	buf_puts(out, "(flat, cum) ");
+	report_value_cell(out, r, flat, 10);
+	buf_char(out, ' ');
+	report_value_cell(out, r, cum, 10);
+	buf_puts(out, " (flat, cum) ");
 	report_percent(out, r, cum);
 	buf_puts(out, " of Total\n");
 }

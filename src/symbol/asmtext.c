@@ -233,6 +233,29 @@ static void note_load(const struct writer *w, struct str mnemonic)
 				   cs_reg_name(w->capstone, (unsigned)to->reg), loads[k].fill);
 }
 
+/* Four elements of 32 bits, each chosen by two bits of the immediate: pshufd takes them from one
+ * register, shufps two from its destination and two from its source. */
+static void note_shuffle(const struct writer *w)
+{
+	const cs_x86_op *ops = w->x->operands;
+	unsigned to, from, choice;
+
+	if (w->x->op_count != 3 || (w->i->id != X86_INS_PSHUFD && w->i->id != X86_INS_SHUFPS) ||
+	    ops[1].type != X86_OP_REG)
+		return;
+	to = (unsigned)ops[w->is_intel ? 0 : 2].reg;
+	from = (unsigned)ops[1].reg;
+	choice = (unsigned)ops[w->is_intel ? 2 : 0].imm;
+	buf_printf(w->comments, "%s = ", cs_reg_name(w->capstone, to));
+	if (w->i->id == X86_INS_PSHUFD || to == from)
+		buf_printf(w->comments, "%s[%u,%u,%u,%u]", cs_reg_name(w->capstone, from),
+			   choice & 3, choice >> 2 & 3, choice >> 4 & 3, choice >> 6 & 3);
+	else
+		buf_printf(w->comments, "%s[%u,%u],%s[%u,%u]", cs_reg_name(w->capstone, to),
+			   choice & 3, choice >> 2 & 3, cs_reg_name(w->capstone, from),
+			   choice >> 4 & 3, choice >> 6 & 3);
+}
+
 static void note_place(const struct writer *w, struct asm_note *note)
 {
 	const cs_x86_op *memory = operand_of_type(w->x, X86_OP_MEM);
@@ -255,6 +278,7 @@ void asm_text_x86(struct buf *out, struct buf *comments, csh capstone, const cs_
 	*note = (struct asm_note){ 0 };
 	note_place(&w, note);
 	note_load(&w, mnemonic);
+	note_shuffle(&w);
 	write_mnemonic(&w, mnemonic);
 	if (note->has_target) {
 		buf_puts(out, "\t0x");

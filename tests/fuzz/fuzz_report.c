@@ -12,7 +12,8 @@
 static const char *const reports[] = { "top",	    "tree",   "peek",	    "traces",
 				       "raw",	    "tags",   "dot",	    "list",
 				       "callgrind", "proto",  "topproto",   "comments",
-				       "folded",    "disasm", "flamegraph", "speedscope" };
+				       "folded",    "disasm", "flamegraph", "speedscope",
+				       "weblist" };
 static const char *const regexps[] = { "", "a", "^main", "." };
 static const char *const tags[] = { "", "1kb:", "key=x", "a,b" };
 

@@ -172,6 +172,42 @@ void disassemble(struct disassembler *d, struct arena *a, uint64_t start, uint64
  * disassembler. */
 struct str disassembler_function(struct disassembler *d, uint64_t address);
 
+/* ---- stacks without frame pointers (unwind.c, cfi.c, expression.c) */
+
+enum unwind_machine { UNWIND_X86_64, UNWIND_AARCH64 };
+#define UNWIND_REGISTERS 33
+
+/* A call that is under way. Registers are numbered as DWARF does it. */
+struct unwind_frame {
+	uint64_t registers[UNWIND_REGISTERS];
+	uint64_t pc;
+	bool is_return; /* pc is where a call returns to; the call stands before it */
+};
+
+/* The part of a thread's stack that was saved. */
+struct unwind_stack {
+	uint64_t start;
+	struct str bytes;
+};
+
+/* The call frame information of one file. For one thread at a time. */
+struct unwind_table;
+/* NULL if the file cannot be read, is for another machine, is of another build than `build_id` (in
+ * hex; "" if not known), or has no call frame information. */
+struct unwind_table *unwind_open(const char *path, struct str build_id,
+				 enum unwind_machine machine);
+void unwind_close(struct unwind_table *t);
+/* Goes from a frame, whose pc is at `offset` in the file, to its caller's. False at the outermost
+ * frame and wherever the way is lost. */
+bool unwind_step(struct unwind_table *t, uint64_t offset, struct unwind_frame *f,
+		 const struct unwind_stack *stack);
+/* The same by the frame pointer, for code of which nothing is known. The caller has to check that
+ * the new pc is one. */
+bool unwind_step_frame_pointer(enum unwind_machine machine, struct unwind_frame *f,
+			       const struct unwind_stack *stack);
+/* DWARF's number of the stack pointer. */
+uint32_t unwind_stack_pointer(enum unwind_machine machine);
+
 /* ---- finding the binaries of a profile (locate.c) */
 
 struct locate_params {

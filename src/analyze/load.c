@@ -134,7 +134,8 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 					  .max_bytes = c->max_profile_bytes,
 					  .threads = s->threads,
 					  .prepare = locate,
-					  .prepare_ctx = &paths };
+					  .prepare_ctx = &paths,
+					  .locate = &paths };
 	if (c->nsources > 1 && is_program(c->sources[0])) {
 		paths.exec_name = c->sources[0];
 		l.params.sources++;

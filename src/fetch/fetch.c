@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 #include "fetch/file.h"
+#include "perf/perf.h"
 
 struct fetch_progress {
 	atomic_size_t nsources, ndone, nsamples;
@@ -59,6 +60,17 @@ void fetch_progress_text(struct buf *out, const struct fetch_progress *p)
 }
 
 /* Into w->tables. */
+static bool parse(struct worker *w, struct str bytes, const struct parse_params *params,
+		  struct profile *p, struct err *e)
+{
+	if (perf_recognizes(bytes))
+		return perf_parse(p, &w->tables, w->strings, bytes,
+				  &(struct perf_params){ .max_bytes = w->params->max_bytes,
+							 .locate = w->params->locate },
+				  e);
+	return profile_parse(p, &w->tables, w->strings, bytes, params, e);
+}
+
 static bool read_source(struct worker *w, const char *path, struct profile *p, struct err *e)
 {
 	size_t max_bytes = w->params->max_bytes;
@@ -70,7 +82,7 @@ static bool read_source(struct worker *w, const char *path, struct profile *p, s
 	if (ok && bytes.p != file.p)
 		arena_rewind(&w->packed); /* the peak of memory comes now */
 	params.may_discard = ok && bytes.n > DISCARD_BYTES;
-	ok = ok && profile_parse(p, &w->tables, w->strings, bytes, &params, e);
+	ok = ok && parse(w, bytes, &params, p, e);
 	arena_rewind(&w->packed);
 	arena_rewind(&w->plain);
 	return ok;

@@ -15,6 +15,8 @@ void fetch_progress_free(struct fetch_progress *p);
 /* Appends "123 of 900 sources, 1.2M samples". */
 void fetch_progress_text(struct buf *out, const struct fetch_progress *p);
 
+struct locate_params;
+
 struct fetch_params {
 	char *const *sources;
 	size_t nsources;
@@ -24,6 +26,7 @@ struct fetch_params {
 	 */
 	void (*prepare)(const void *ctx, struct arena *a, struct profile *p, struct buf *warnings);
 	const void *prepare_ctx;
+	const struct locate_params *locate; /* for perf's stacks (perf/perf.h); or NULL */
 	struct fetch_progress *progress; /* or NULL */
 };
 

@@ -76,9 +76,5 @@ bool file_read(struct arena *a, const char *path, size_t max_bytes, struct str *
 		return err_system(e, "open", path);
 	ok = read_all(a, fd, path, room, max_bytes, out, e);
 	close(fd);
-	if (ok && str_has_prefix(*out, STR("PERFILE2")))
-		return err_set(e, ERR_FORMAT,
-			       "perf.data files are not read yet; give `perf script | "
-			       "stackcollapse-perf.pl` instead");
 	return ok;
 }

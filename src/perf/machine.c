@@ -234,10 +234,10 @@ bool machine_update(struct machine *m, size_t at, struct err *e)
 		fork_process(m, record, misc);
 		break;
 	case RECORD_LOST:
-		m->nlost += perf_u64(m->d, record.p + 16);
+		m->nlost_records += perf_u64(m->d, record.p + 16);
 		break;
 	case RECORD_LOST_SAMPLES:
-		m->nlost += perf_u64(m->d, record.p + 8);
+		m->nlost_samples += perf_u64(m->d, record.p + 8);
 		break;
 	case RECORD_MMAP:
 	case RECORD_MMAP2:

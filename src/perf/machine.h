@@ -36,7 +36,8 @@ struct machine {
 	vec(struct mapped) mapped; /* beside b->mappings */
 	vec(uint32_t) build_ids;   /* by file, as strings */
 	struct map by_pid, by_tid, by_mapped;
-	uint64_t seed, nlost;
+	uint64_t seed;
+	uint64_t nlost_records, nlost_samples; /* told in two ways; the first has more kinds */
 };
 
 void machine_init(struct machine *m, const struct perf_data *d, struct builder *b);

@@ -178,10 +178,11 @@ static bool read_records(struct reader *r, struct err *e)
 static void add_comments(struct reader *r)
 {
 	struct builder *b = &r->c.b;
+	uint64_t nlost = r->m.nlost_samples ? r->m.nlost_samples : r->m.nlost_records;
 	struct buf text = { 0 };
 
-	if (r->m.nlost) {
-		buf_uint(&text, r->m.nlost);
+	if (nlost) {
+		buf_uint(&text, nlost);
 		buf_puts(&text, " samples were lost while recording");
 		vec_push(&b->comments, builder_string(b, buf_view(&text)));
 	}

@@ -27,7 +27,7 @@ struct fetch_params {
 	void (*prepare)(const void *ctx, struct arena *a, struct profile *p, struct buf *warnings);
 	const void *prepare_ctx;
 	const struct locate_params *locate; /* for perf's stacks (perf/perf.h); or NULL */
-	struct fetch_progress *progress; /* or NULL */
+	struct fetch_progress *progress;    /* or NULL */
 };
 
 /* All sources merged into *out, and how many of them could be read into *ngot. The others are

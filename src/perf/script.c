@@ -185,7 +185,8 @@ static bool read_frame(struct str line, struct script_frame *f)
 	f->name = str_trim(str_from(line, at));
 	if (take_parenthesis(&f->name, &inside)) {
 		f->is_inlined = str_eq(inside, STR("inlined"));
-		f->dso = f->is_inlined ? (struct str){ 0 } : inside;
+		if (!f->is_inlined)
+			f->dso = inside;
 	}
 	f->name = strip_offset(f->name);
 	if (str_eq(f->name, STR("[unknown]")))

@@ -1,5 +1,6 @@
 /* folded.c - one line per distinct stack, root first: "main;work;sort 42", as flame graph tools
- * read it. With -diff_base each line has two counts: the base's and the source's. */
+ * read it. With -diff_base each line has two counts: the base's and the source's. With -base, which
+ * subtracts, it has the difference. */
 #include "report/report.h"
 
 #include <string.h>

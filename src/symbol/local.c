@@ -265,10 +265,12 @@ static void put_all_frames(struct naming *s)
 	p->mappings = arena_copy(s->a, p->mappings, p->nmappings * sizeof(*p->mappings));
 	p->locations = arena_copy(s->a, p->locations, p->nlocations * sizeof(*p->locations));
 	vec_reserve(&g.lines, p->nlines);
-	memcpy(g.lines.at, p->lines, p->nlines * sizeof(*p->lines));
+	if (p->nlines)
+		memcpy(g.lines.at, p->lines, p->nlines * sizeof(*p->lines));
 	g.lines.n = p->nlines;
 	vec_reserve(&g.functions, p->nfunctions);
-	memcpy(g.functions.at, p->functions, p->nfunctions * sizeof(*p->functions));
+	if (p->nfunctions)
+		memcpy(g.functions.at, p->functions, p->nfunctions * sizeof(*p->functions));
 	g.functions.n = p->nfunctions;
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		const struct location_frames *f = &s->found[i];

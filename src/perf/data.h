@@ -19,12 +19,11 @@ enum {
 	RECORD_MMAP = 1,
 	RECORD_LOST = 2,
 	RECORD_COMM = 3,
-	RECORD_EXIT = 4,
 	RECORD_FORK = 7,
 	RECORD_SAMPLE = 9,
 	RECORD_MMAP2 = 10,
 	RECORD_LOST_SAMPLES = 13,
-	RECORD_KERNEL_LIMIT = 64,
+	RECORD_OWN = 64, /* from here on */
 	RECORD_HEADER_ATTR = 64,
 	RECORD_TRACING_DATA = 66,
 	RECORD_BUILD_ID = 67,
@@ -86,7 +85,7 @@ struct perf_data {
 	vec(struct perf_id) ids;
 	struct map by_id;
 	vec(struct perf_build_id) build_ids;
-	vec(struct perf_record) records; /* the kernel's, by time */
+	vec(struct perf_record) records; /* those of use, by time */
 	struct str host, release, arch;
 	vec(struct str) command;
 	int64_t wall_clock_offset; /* from the clock of samples to that of people; 0: not known */

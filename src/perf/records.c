@@ -119,6 +119,14 @@ static bool read_own_record(struct perf_data *d, struct unpacker *u, size_t at, 
 	}
 }
 
+/* Of the kernel's records, those that are kept for later. */
+static bool is_of_use(uint32_t type)
+{
+	return type == RECORD_SAMPLE || type == RECORD_MMAP || type == RECORD_MMAP2 ||
+	       type == RECORD_COMM || type == RECORD_FORK || type == RECORD_LOST ||
+	       type == RECORD_LOST_SAMPLES;
+}
+
 /* `u` is NULL for what has been unpacked, where nothing of perf's own is. */
 static bool scan(struct perf_data *d, size_t start, size_t end, struct unpacker *u, struct err *e)
 {
@@ -136,9 +144,9 @@ static bool scan(struct perf_data *d, size_t start, size_t end, struct unpacker 
 			return perf_record_error(d, at, "has a size below that of its header", e);
 		if (record.n > left)
 			return perf_record_error(d, at, "is larger than what is left", e);
-		if (type < RECORD_KERNEL_LIMIT)
+		if (is_of_use(type))
 			vec_push(&d->records, (struct perf_record){ .at = at });
-		else if (u && !read_own_record(d, u, at, record, e))
+		else if (u && type >= RECORD_OWN && !read_own_record(d, u, at, record, e))
 			return false;
 		more = trailing_bytes(d, type, record);
 		if (more > left - record.n)

@@ -165,7 +165,9 @@ static void unwind(struct walker *w, const struct perf_sample *s)
 	stack = (struct unwind_stack){ f.registers[unwind_stack_pointer(w->cpu)], s->stack };
 	do {
 		vec_push(&w->unwound, (struct walk_frame){ f.pc, MODE_USER, f.is_return });
-	} while (w->unwound.n < FRAMES_MAX && step(w, s->pid, &f, &stack));
+		/* A frame has at least a return address, or there is a loop. */
+	} while (w->unwound.n < FRAMES_MAX && w->unwound.n < s->stack.n / 8 + 2 &&
+		 step(w, s->pid, &f, &stack));
 	/* With precise events the sample knows better than the registers, which were saved later.
 	 */
 	if (s->mode == MODE_USER && s->ip)

@@ -6,7 +6,7 @@
 
 enum {
 	DEPTH_MAX = 32,
-	STEPS_MAX = 1000, /* there are jumps */
+	STEPS_MAX = 100, /* there are jumps; real ones need a dozen */
 };
 
 struct machine {

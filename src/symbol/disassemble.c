@@ -39,8 +39,8 @@ struct disassembler {
 	size_t nlabels;
 	uint32_t *functions; /* those of the labels that are */
 	size_t nfunctions;
-	const struct section **code; /* in order of addresses */
-	size_t ncode;
+	const struct section **loaded; /* in order of addresses */
+	size_t nloaded;
 	struct buf text, comment; /* of the instruction at hand */
 };
 
@@ -116,21 +116,28 @@ struct str disassembler_function(struct disassembler *d, uint64_t address)
 	return STR("");
 }
 
-static const struct section *section_at(const struct elf *f, uint64_t address)
+/* The loaded section that an address lies in, or NULL. */
+static const struct section *section_at(const struct disassembler *d, uint64_t address)
 {
-	for (size_t i = 0; i < f->nsections; i++) {
-		const struct section *s = &f->sections[i];
+	size_t low = 0, high = d->nloaded;
 
-		if (s->flags & SHF_ALLOC && address >= s->addr && address - s->addr < s->size)
-			return s;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (d->loaded[middle]->addr <= address)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	return low && address - d->loaded[low - 1]->addr < d->loaded[low - 1]->size
+		       ? d->loaded[low - 1]
+		       : NULL;
 }
 
 /* " <main+0x10>", if there is a symbol before that place in its section. */
 static void write_place(struct disassembler *d, uint64_t address)
 {
-	const struct section *s = section_at(d->f, address);
+	const struct section *s = section_at(d, address);
 	size_t i = find_before(d->labels, NULL, d->nlabels, address);
 	struct label *l = s && i < d->nlabels ? &d->labels[i] : NULL;
 
@@ -241,17 +248,21 @@ static void decode(struct disassembler *d, struct arena *a, const struct section
 	}
 }
 
+/* Sections of a broken file may overlap; no byte is decoded twice. */
 void disassemble(struct disassembler *d, struct arena *a, uint64_t start, uint64_t end,
 		 struct instructions *out)
 {
 	struct instruction_vec all = { 0 };
 
-	for (size_t i = 0; i < d->ncode; i++) {
-		const struct section *s = d->code[i];
+	for (size_t i = 0; i < d->nloaded; i++) {
+		const struct section *s = d->loaded[i];
 		uint64_t from = start > s->addr ? start - s->addr : 0;
 
-		if (from < s->size && end > s->addr)
-			decode(d, a, s, from, end - s->addr, &all);
+		if (!(s->flags & SHF_EXECINSTR) || from >= s->size || end <= s->addr)
+			continue;
+		decode(d, a, s, from, end - s->addr, &all);
+		if (all.n)
+			start = all.at[all.n - 1].address + all.at[all.n - 1].size;
 	}
 	out->n = all.n;
 	out->at = vec_adopt(a, &all);
@@ -267,14 +278,15 @@ static int by_section_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static void find_code(struct disassembler *d)
+static void find_sections(struct disassembler *d)
 {
-	d->code = arena_many(&d->arena, d->f->nsections, const struct section *);
+	d->loaded = arena_many(&d->arena, d->f->nsections, const struct section *);
 	for (size_t i = 0; i < d->f->nsections; i++)
-		if (d->f->sections[i].flags & SHF_EXECINSTR)
-			d->code[d->ncode++] = &d->f->sections[i];
-	if (d->ncode)
-		qsort(d->code, d->ncode, sizeof(*d->code), by_section_address);
+		if (d->f->sections[i].flags & SHF_ALLOC && d->f->sections[i].type != SHT_NULL &&
+		    !(d->f->sections[i].flags & SHF_TLS))
+			d->loaded[d->nloaded++] = &d->f->sections[i];
+	if (d->nloaded)
+		qsort(d->loaded, d->nloaded, sizeof(*d->loaded), by_section_address);
 }
 
 static bool open_capstone(struct disassembler *d, struct err *e)
@@ -320,7 +332,7 @@ struct disassembler *disassembler_new(const struct object *o, const struct symbo
 		return NULL;
 	}
 	read_labels(d, t);
-	find_code(d);
+	find_sections(d);
 	return d;
 }
 

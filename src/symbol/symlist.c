@@ -190,19 +190,34 @@ static void read_section_stubs(struct stub_reader *r, const struct section *s)
 	}
 }
 
+static bool is_relocations(const struct section *s)
+{
+	return (s->type == SHT_RELA || s->type == SHT_REL) && s->flags & SHF_ALLOC;
+}
+
+/* Sections do not overlap, so all of them have no more bytes than the file, or it is broken. */
+static bool may_read(uint64_t *left, const struct section *s)
+{
+	if (s->size > *left)
+		return false;
+	*left -= s->size;
+	return true;
+}
+
 static void read_stubs(struct arena *a, const struct elf *f, struct symbol_list *t)
 {
 	struct stub_reader r = { .a = a, .f = f, .slots.seed = map_seed() };
+	uint64_t left = f->bytes.n;
 
 	if (FIELD(f, f->bytes.p, Ehdr, e_machine) != EM_X86_64 || f->is_big_endian)
 		return;
 	r.names = dynamic_names(a, f, &r.nnames);
 	for (size_t i = 0; i < f->nsections; i++)
-		if ((f->sections[i].type == SHT_RELA || f->sections[i].type == SHT_REL) &&
-		    f->sections[i].flags & SHF_ALLOC)
+		if (is_relocations(&f->sections[i]) && may_read(&left, &f->sections[i]))
 			read_slots(f, &f->sections[i], &r.slots);
 	for (size_t i = 0; i < f->nsections; i++)
-		if (str_has_prefix(f->sections[i].name, STR(".plt")))
+		if (str_has_prefix(f->sections[i].name, STR(".plt")) &&
+		    may_read(&left, &f->sections[i]))
 			read_section_stubs(&r, &f->sections[i]);
 	vec_release(&r.slots.all);
 	map_release(&r.slots.map);

@@ -1,0 +1,66 @@
+/* client.h - requests over HTTP and HTTPS: a thin face of libcurl.
+ *
+ * libcurl is loaded when the first request is made: together with the twenty libraries that it
+ *needs it would cost every start of the program 10 ms. Errors are in the words of Go's net/http,
+ *which scripts around pprof know: `Get "http://h:1/": dial tcp 127.0.0.1:1: connect: connection
+ *refused`.
+ *
+ *	struct http_client *c = http_client_new(&(struct http_tls){ .ca = "ca.pem" });
+ *	struct http_response r = { 0 };
+ *	if (http_send(c, &(struct http_request){ .url = url, .timeout_ms = 5000 }, &r, &e)) ...
+ *	http_response_release(&r);
+ *	http_client_free(c);
+ *
+ * Up to 10 redirects are followed, proxies come from the environment, gzip is undone. Threads: many
+ *may send through one client, each with a response of its own; connections are kept and used again.
+ */
+#ifndef HTTP_CLIENT_H
+#define HTTP_CLIENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Names of PEM files; NULL or "" if not given. A CA replaces those of the system. */
+struct http_tls {
+	const char *cert, *key, *ca;
+};
+
+struct http_request {
+	const char *url;	    /* https+insecure://... does not ask who the server is */
+	const char *method;	    /* NULL: GET, or POST if there is a body */
+	const char *const *headers; /* "Name: value" */
+	size_t nheaders;
+	struct str body;       /* p == NULL: none */
+	int64_t timeout_ms;    /* of everything; 0: for ever */
+	size_t max_bytes;      /* of the response's body, unpacked; 0: no limit */
+	atomic_bool *canceled; /* or NULL; looked at once a second */
+	/* Asked before more of the body is kept, or NULL; false refuses it as too large. */
+	bool (*take)(void *ctx, size_t bytes);
+	void *take_ctx;
+};
+
+struct http_response {
+	int status;
+	struct buf status_text; /* "404 Not Found" */
+	struct buf headers;	/* lines */
+	struct buf body;
+};
+
+/* The strings in `tls` must live as long as the client. */
+struct http_client *http_client_new(const struct http_tls *tls);
+void http_client_free(struct http_client *c);
+
+/* True whenever the server has answered in full, whatever the status. `r` must be zeroed, or used
+ * before. ERR_LIMIT: the body is too large. */
+bool http_send(struct http_client *c, const struct http_request *q, struct http_response *r,
+	       struct err *e);
+/* Value of the header, whose name may be in any case; empty if it is not there. */
+struct str http_header(const struct http_response *r, const char *name);
+void http_response_release(struct http_response *r);
+
+#endif

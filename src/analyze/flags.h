@@ -14,7 +14,7 @@
 
 #include "analyze/options.h"
 
-struct fetch_progress;
+struct progress;
 
 enum flags_action {
 	FLAGS_ANALYZE,
@@ -41,8 +41,8 @@ struct command_line {
 	size_t nsources;
 	size_t max_profile_bytes; /* options.max_profile_size as a number */
 	/* Not flags, but for who loads several side by side: */
-	int threads;			 /* 0: one per core */
-	struct fetch_progress *progress; /* shown by the caller; NULL: by analyze_load */
+	int threads;		   /* 0: one per core */
+	struct progress *progress; /* shown by the caller; NULL: by analyze_load */
 };
 
 /* Fills in `c`, whose strings go to `a`. With FLAGS_ANALYZE, legacy flags have been translated into

@@ -9,6 +9,8 @@
 #include "analyze/symbolize.h"
 #include "base/parallel.h"
 #include "fetch/fetch.h"
+#include "fetch/save.h"
+#include "http/client.h"
 #include "symbol/symbol.h"
 
 static const char *environment(const char *name)
@@ -23,7 +25,6 @@ static void locate(const void *ctx, struct arena *a, struct profile *p, struct b
 	profile_locate_binaries(a, p, ctx, warnings);
 }
 
-/* The first of several sources may be the program itself. */
 static bool is_program(const char *path)
 {
 	struct object o;
@@ -44,40 +45,53 @@ static void warn_missing(struct buf *warnings, size_t ngot, size_t nwanted, cons
 struct load {
 	struct session *s;
 	const struct command_line *c;
-	struct fetch_params params;
+	struct fetch_params params, bases;
 	struct buf *warnings;
 };
+
+/* Servers are asked for sources and bases at the same time. */
+static bool fetch_both(struct load *l, struct profile *source, struct profile *base, struct err *e)
+{
+	struct arena *a = &l->s->arena;
+	struct strings *strings = &l->s->strings;
+	struct fetch *sources = fetch_start(&l->params), *bases = fetch_start(&l->bases);
+	size_t nsources, nbases;
+	struct err base_failure;
+	bool ok = fetch_finish(sources, a, strings, source, &nsources, l->warnings, e);
+	bool base_ok = fetch_finish(bases, a, strings, base, &nbases, l->warnings, &base_failure);
+
+	if (!ok)
+		return err_wrap(e, "problem fetching source profiles");
+	if (!base_ok)
+		return err_set(e, base_failure.kind,
+			       "problem fetching base profiles: %s,", /* sic */
+			       base_failure.text);
+	if (!nsources)
+		return err_set(e, ERR_NOTFOUND, "failed to fetch any source profiles");
+	if (l->bases.nsources && !nbases)
+		return err_set(e, ERR_NOTFOUND, "failed to fetch any base profiles");
+	warn_missing(l->warnings, nsources, l->params.nsources, "source");
+	warn_missing(l->warnings, nbases, l->bases.nsources, "base");
+	return true;
+}
 
 /* Sources minus base, if there is one. */
 static bool fetch_and_diff(struct load *l, struct profile *out, struct err *e)
 {
 	const struct analyze_options *o = &l->c->options;
 	char *base_source = str_dup(&l->s->arena, str_of(*o->base ? o->base : o->diff_base));
-	struct fetch_params bases = l->params;
+	char **base_sources = &base_source;
+	size_t nbases = *base_source != '\0';
 	struct profile source = { 0 }, base = { 0 };
-	size_t nsources, nbases = 0;
-	bool has_base = *base_source, ok;
 
-	ok = fetch_merged(&l->s->arena, &l->s->strings, &l->params, &source, &nsources, l->warnings,
-			  e);
-	if (!ok)
-		return err_wrap(e, "problem fetching source profiles");
-	bases.sources = &base_source;
-	bases.nsources = has_base;
-	if (has_base &&
-	    !fetch_merged(&l->s->arena, &l->s->strings, &bases, &base, &nbases, l->warnings, e)) {
-		err_wrap(e, "problem fetching base profiles");
-		strncat(e->text, ",", sizeof(e->text) - strlen(e->text) - 1); /* sic */
+	fetch_expand(&l->s->arena, &base_sources, &nbases);
+	l->bases = l->params;
+	l->bases.sources = base_sources;
+	l->bases.nsources = nbases;
+	if (!fetch_both(l, &source, &base, e))
 		return false;
-	}
-	if (!nsources)
-		return err_set(e, ERR_NOTFOUND, "failed to fetch any source profiles");
-	if (has_base && !nbases)
-		return err_set(e, ERR_NOTFOUND, "failed to fetch any base profiles");
-	warn_missing(l->warnings, nsources, l->params.nsources, "source");
-	warn_missing(l->warnings, nbases, bases.nsources, "base");
 	*out = source;
-	if (!has_base)
+	if (!nbases)
 		return true;
 	return profile_diff(
 		&l->s->arena, source, base,
@@ -117,45 +131,80 @@ static void add_comment(struct arena *a, struct profile *p, const char *comment)
 	p->comments = comments;
 }
 
+/* The first of several sources may be the program itself. */
+static void take_program(struct load *l, struct locate_params *paths)
+{
+	if (l->params.nsources > 1 && is_program(l->params.sources[0])) {
+		paths->exec_name = l->params.sources[0];
+		l->params.sources++;
+		l->params.nsources--;
+	}
+}
+
+static bool save_copy(const struct profile *p, struct buf *warnings, struct err *e)
+{
+	return profile_save_copy(p,
+				 &(struct save_places){ environment("PPROF_TMPDIR"),
+							environment("HOME"),
+							environment("TMPDIR") },
+				 warnings, e);
+}
+
+/* After merging, in pprof's order. */
+static bool finish(struct load *l, struct err *e)
+{
+	const struct analyze_options *o = &l->c->options;
+	struct arena *a = &l->s->arena;
+	struct profile *p = &l->s->profile;
+
+	if (o->all_frames)
+		p->drop_frames = p->keep_frames = 0;
+	if (!symbolize(a, p, o, l->params.remote, l->warnings, e))
+		return false;
+	profile_drop_frames(a, p);
+	forget_urls(a, p);
+	if (*o->add_comment)
+		add_comment(a, p, o->add_comment);
+	return !fetch_remote_is_used(l->params.remote) || save_copy(p, l->warnings, e);
+}
+
 bool analyze_load(struct session *s, const struct command_line *c, struct buf *warnings,
 		  struct err *e)
 {
 	const struct analyze_options *o = &c->options;
 	struct locate_params paths = { environment("PPROF_BINARY_PATH"), environment("HOME"), "",
 				       o->buildid };
+	const struct http_tls tls = { o->tls_cert, o->tls_key, o->tls_ca };
 	struct load l = { .s = s, .c = c, .warnings = warnings };
 	struct progress *progress;
+	char **sources = c->sources;
+	size_t nsources = c->nsources;
 	bool ok;
 
 	*s = (struct session){ .threads = c->threads ? c->threads : parallel_cores() };
 	strings_init(&s->strings);
-	l.params = (struct fetch_params){ .sources = c->sources,
-					  .nsources = c->nsources,
+	fetch_expand(&s->arena, &sources, &nsources);
+	progress = c->progress ? c->progress : progress_start();
+	l.params = (struct fetch_params){ .sources = sources,
+					  .nsources = nsources,
 					  .max_bytes = c->max_profile_bytes,
 					  .threads = s->threads,
 					  .prepare = locate,
 					  .prepare_ctx = &paths,
-					  .locate = &paths };
-	if (c->nsources > 1 && is_program(c->sources[0])) {
-		paths.exec_name = c->sources[0];
-		l.params.sources++;
-		l.params.nsources--;
-	}
-	l.params.progress = c->progress;
-	progress = c->progress ? NULL : progress_start(&l.params.progress);
+					  .locate = &paths,
+					  .progress = progress_counters(progress),
+					  .remote = fetch_remote_new(&tls),
+					  .seconds = o->seconds,
+					  .timeout = o->timeout,
+					  .tell = progress_tell,
+					  .tell_ctx = progress };
+	take_program(&l, &paths);
 	ok = fetch_and_diff(&l, &s->profile, e);
-	progress_stop(progress);
-	if (!ok)
-		return false;
-	if (o->all_frames)
-		s->profile.drop_frames = s->profile.keep_frames = 0;
-	if (!symbolize(&s->arena, &s->profile, o, warnings, e))
-		return false;
-	profile_drop_frames(&s->arena, &s->profile);
-	forget_urls(&s->arena, &s->profile);
-	if (*o->add_comment)
-		add_comment(&s->arena, &s->profile, o->add_comment);
-	return true;
+	if (!c->progress)
+		progress_stop(progress);
+	ok = ok && finish(&l, e);
+	fetch_remote_free(l.params.remote);
+	return ok;
 }
 
 void session_release(struct session *s)

@@ -12,11 +12,11 @@
 enum { FIRST_MS = 1000, NEXT_MS = 200 };
 
 struct progress {
-	struct fetch_progress *counters;
+	struct fetch_progress *counters; /* NULL: there is no terminal, and no thread */
 	pthread_t thread;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t stopped;
-	bool is_stopped;
+	bool is_stopped, has_line;
 };
 
 /* False when it is time to stop. */
@@ -37,71 +37,94 @@ static bool wait_ms(struct progress *p, long ms)
 	return !stop;
 }
 
-static void show(struct str line)
+static void print(const char *before, struct str lines)
 {
 	struct buf text = { 0 };
 
-	buf_puts(&text, "\r\033[K"); /* over the line that is there */
-	buf_str(&text, line);
+	buf_puts(&text, before);
+	buf_str(&text, lines);
 	buf_to_fd(&text, STDERR_FILENO);
 	buf_flush(&text, &(struct err){ 0 }); /* only for show: let it fail */
 	buf_release(&text);
+}
+
+/* Over the line that is there. */
+static void show(struct progress *p, struct str line)
+{
+	pthread_mutex_lock(&p->lock);
+	if (line.n || p->has_line)
+		print("\r\033[K", line);
+	p->has_line = line.n;
+	pthread_mutex_unlock(&p->lock);
 }
 
 static void *run(void *arg)
 {
 	struct progress *p = arg;
 	struct buf text = { 0 };
-	bool has_shown = false;
 
 	for (long ms = FIRST_MS; wait_ms(p, ms); ms = NEXT_MS) {
 		text.n = 0;
 		buf_puts(&text, "reading: ");
 		fetch_progress_text(&text, p->counters);
-		show(buf_view(&text));
-		has_shown = true;
+		show(p, buf_view(&text));
 	}
-	if (has_shown)
-		show(STR(""));
+	show(p, STR(""));
 	buf_release(&text);
 	return NULL;
 }
 
-struct progress *progress_start(struct fetch_progress **counters)
+static void start_thread(struct progress *p)
 {
-	struct progress *p;
 	pthread_condattr_t attr;
 
-	*counters = NULL;
-	if (!isatty(STDERR_FILENO))
-		return NULL;
-	p = xmalloc(sizeof(*p));
-	*p = (struct progress){ .counters = fetch_progress_new() };
-	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->stopped, &attr);
 	pthread_condattr_destroy(&attr);
+	p->counters = fetch_progress_new();
 	if (pthread_create(&p->thread, NULL, run, p) != 0) {
 		fetch_progress_free(p->counters);
-		free(p);
-		return NULL;
+		p->counters = NULL;
 	}
-	*counters = p->counters;
+}
+
+struct progress *progress_start(void)
+{
+	struct progress *p = xcalloc(1, sizeof(*p));
+
+	pthread_mutex_init(&p->lock, NULL);
+	if (isatty(STDERR_FILENO))
+		start_thread(p);
 	return p;
+}
+
+struct fetch_progress *progress_counters(struct progress *p)
+{
+	return p->counters;
+}
+
+void progress_tell(void *progress, struct str lines)
+{
+	struct progress *p = progress;
+
+	pthread_mutex_lock(&p->lock);
+	print(p->has_line ? "\r\033[K" : "", lines);
+	p->has_line = false;
+	pthread_mutex_unlock(&p->lock);
 }
 
 void progress_stop(struct progress *p)
 {
-	if (!p)
-		return;
-	pthread_mutex_lock(&p->lock);
-	p->is_stopped = true;
-	pthread_cond_signal(&p->stopped);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-	pthread_cond_destroy(&p->stopped);
+	if (p->counters) {
+		pthread_mutex_lock(&p->lock);
+		p->is_stopped = true;
+		pthread_cond_signal(&p->stopped);
+		pthread_mutex_unlock(&p->lock);
+		pthread_join(p->thread, NULL);
+		pthread_cond_destroy(&p->stopped);
+		fetch_progress_free(p->counters);
+	}
 	pthread_mutex_destroy(&p->lock);
-	fetch_progress_free(p->counters);
 	free(p);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/parallel.h"
+#include "fetch/symbolz.h"
 #include "profile/profile.h"
 #include "symbol/symbol.h"
 
@@ -93,16 +94,16 @@ static void symbolize_locally(struct arena *a, struct profile *p, const struct s
 }
 
 bool symbolize(struct arena *a, struct profile *p, const struct analyze_options *o,
-	       struct buf *warnings, struct err *e)
+	       struct fetch_remote *remote, struct buf *warnings, struct err *e)
 {
 	struct symbolize_mode mode = read_symbolize(a, o->symbolize, warnings);
 
-	(void)e;
 	if (mode.is_off)
 		return true;
 	if (mode.local)
 		symbolize_locally(a, p, &mode, o, warnings);
-	/* The remote step comes here, if mode.remote. */
+	if (mode.remote && !symbolz(a, p, remote, mode.force, e))
+		return false;
 	profile_demangle(a, p, mode.demangle, mode.force);
 	return true;
 }

@@ -6,10 +6,12 @@
 #include "analyze/options.h"
 #include "base/buf.h"
 
+struct fetch_remote;
 struct profile;
 
-/* Names that cannot be found are told in `warnings`; only a server's failure is an error. */
+/* Names that cannot be found are told in `warnings`; only a server's failure is an error. `remote`
+ * knows the servers; NULL if there are none. */
 bool symbolize(struct arena *a, struct profile *p, const struct analyze_options *o,
-	       struct buf *warnings, struct err *e);
+	       struct fetch_remote *remote, struct buf *warnings, struct err *e);
 
 #endif

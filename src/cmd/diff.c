@@ -313,7 +313,7 @@ static bool check_options(struct diff *d, struct err *e)
 struct job {
 	const struct diff *d;
 	const char *path;
-	struct fetch_progress *progress;
+	struct progress *progress;
 	const struct profile *whole;
 	struct arena arena; /* of the result */
 	struct compare_source source;
@@ -388,16 +388,15 @@ static bool read_sources(struct diff *d, struct buf *warnings, struct err *e)
 	size_t n = d->sources.n;
 	int cores = parallel_cores();
 	struct progress *progress;
-	struct fetch_progress *counters;
 	bool ok = true;
 
 	d->analyzer.threads = (size_t)cores > n ? cores / (int)n : 1;
 	d->jobs = arena_many(&d->arena, n, struct job);
-	progress = progress_start(&counters);
+	progress = progress_start();
 	for (size_t i = 0; i < n; i++)
 		d->jobs[i] = (struct job){ .d = d,
 					   .path = d->sources.at[i],
-					   .progress = counters,
+					   .progress = progress,
 					   .source = { .name = d->sources.at[i],
 						       .is_new = i >= d->nold } };
 	parallel_for(cores, n, run_job, d->jobs);

@@ -7,26 +7,6 @@
 
 enum { MIN_ROOM = 1 << 16 };
 
-static bool looks_like_url(struct str s)
-{
-	struct str host = s;
-
-	if (str_contains(s, STR("://")))
-		return true;
-	host = str_cut(&s, '/');
-	return str_find_char(host, ':') != STR_NONE;
-}
-
-static bool fail_missing(const char *path, struct err *e)
-{
-	if (errno == ENOENT && looks_like_url(str_of(path)))
-		return err_set(e, ERR_NOTFOUND,
-			       "http fetch: this kiln reads files only; save it first, e.g. with "
-			       "curl -o profile.pb.gz '%s'",
-			       path);
-	return err_system(e, "stat", path);
-}
-
 /* The size that a file claims is only where to start: it may grow, or be a pipe. */
 static bool read_all(struct arena *a, int fd, const char *path, size_t room, size_t max_bytes,
 		     struct str *out, struct err *e)
@@ -60,20 +40,36 @@ static bool read_all(struct arena *a, int fd, const char *path, size_t room, siz
 	return true;
 }
 
+/* "-" is stdin, unless there is a file of that name. */
+static int open_source(const char *path, struct stat *st, struct err *e)
+{
+	int fd;
+
+	if (stat(path, st) != 0) {
+		if (strcmp(path, "-") != 0) {
+			err_system(e, "stat", path);
+			return -1;
+		}
+		path = "/dev/stdin";
+		*st = (struct stat){ 0 };
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		err_system(e, "open", path);
+	return fd;
+}
+
 bool file_read(struct arena *a, const char *path, size_t max_bytes, struct str *out, struct err *e)
 {
 	struct stat st;
 	size_t room = MIN_ROOM;
+	int fd = open_source(path, &st, e);
 	bool ok;
-	int fd;
 
-	if (stat(path, &st) != 0)
-		return fail_missing(path, e);
+	if (fd < 0)
+		return false;
 	if (S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max_bytes)
 		room = (size_t)st.st_size + 1;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_system(e, "open", path);
 	ok = read_all(a, fd, path, room, max_bytes, out, e);
 	close(fd);
 	return ok;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Reads a whole file (or pipe) into `a`; at most max_bytes. */
+/* Reads a whole file (or pipe, or stdin for "-") into `a`; at most max_bytes. */
 bool file_read(struct arena *a, const char *path, size_t max_bytes, struct str *out, struct err *e);
 
 #endif

@@ -142,7 +142,8 @@ bench:
 man: $(MAN)
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
-	{ cat $<; build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc; } | scdoc > $@
+	{ cat $<; $(if $(filter kiln.1 kiln-diff.1,$*),build/kiln $(patsubst kiln-%.1,%,$(filter kiln-%,$*)) --scdoc;) } \
+		| scdoc > $@
 
 install: build/kiln man
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln

@@ -1,9 +1,20 @@
-# Completes kiln's flags in bash, from the table that the program itself reads them by.
+# Completes kiln's flags in bash, from the tables that the program itself reads them by.
 _kiln()
 {
-	local word=${COMP_WORDS[COMP_CWORD]/#--/-}
+	local word=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
+	case ${COMP_WORDS[1]}:$COMP_CWORD in
+	*:1)
+		[[ $word == -* || ! $word ]] ||
+			mapfile -t COMPREPLY < <(compgen -W "fetch help" -- "$word"; compgen -f -- "$word")
+		;;
+	fetch:*)
+		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" fetch --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	esac
+	word=${word/#--/-}
 	[[ $word == -* ]] || return
 	if [[ ${COMP_WORDS[1]} == diff ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" diff --complete 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}")

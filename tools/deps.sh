@@ -11,7 +11,7 @@ for job; do
 		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libzstd-dev libcapstone-dev"
 		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev"
 		;;
-	test) need="$need libcmocka-dev perl graphviz libxml2-utils" ;;
+	test) need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 graphviz libxml2-utils" ;;
 	browser)
 		need="$need chromium"
 		command -v npm >/dev/null || need="$need nodejs npm"

@@ -14,4 +14,6 @@ void print_warnings(struct buf *warnings);
 /* Prints all of `out`, frees it, and returns `status`. */
 int print_and_exit(struct buf *out, int fd, int status);
 
+int cmd_fetch(int argc, char **argv);
+
 #endif

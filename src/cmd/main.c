@@ -101,6 +101,7 @@ static const struct subcommand {
 } subcommands[] = {
 	{ "help", "Print this text", cmd_help },
 	{ "diff", "Tell what changed between two profiles, and what is noise", cmd_diff },
+	{ "fetch", "Save profiles of running servers in dated folders", cmd_fetch },
 };
 
 static void list_subcommands(struct buf *out)

@@ -10,29 +10,40 @@
 
 enum { MAX_COPIES = 9999 };
 
-/* As mkdir -p. */
-static bool make_directory(char *path, struct err *e)
+/* Another process may make it at the same time. */
+static bool make_one(const char *path, struct err *e)
 {
 	struct stat st;
 
-	for (char *slash = path + 1;; slash++) {
-		char kept = *slash;
-		bool failed;
+	if (mkdir(path, 0755) == 0)
+		return true;
+	if (errno != EEXIST)
+		return err_system(e, "mkdir", path);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return true;
+	errno = ENOTDIR;
+	return err_system(e, "mkdir", path);
+}
 
-		if (kept != '/' && kept)
+bool save_make_directory(const char *path, struct err *e)
+{
+	struct arena scratch = { 0 };
+	char *part = str_dup(&scratch, str_of(path));
+	bool ok = true;
+
+	for (char *end = part + 1; ok && *part; end++) {
+		char kept = *end;
+
+		if (kept && kept != '/')
 			continue;
-		*slash = '\0';
-		failed = mkdir(path, 0755) != 0 && errno != EEXIST && stat(path, &st) != 0;
-		if (!failed && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))) {
-			errno = ENOTDIR;
-			failed = true;
-		}
-		if (failed)
-			err_system(e, "mkdir", path);
-		*slash = kept;
-		if (failed || !kept)
-			return !failed;
+		*end = '\0';
+		ok = make_one(part, e);
+		*end = kept;
+		if (!kept)
+			break;
 	}
+	arena_release(&scratch);
+	return ok;
 }
 
 static char *find_directory(struct arena *a, const struct save_places *places, struct buf *warnings)
@@ -51,7 +62,7 @@ static char *find_directory(struct arena *a, const struct save_places *places, s
 
 		if (!*dir)
 			continue;
-		if (make_directory(dir, &e))
+		if (save_make_directory(dir, &e))
 			return dir;
 		buf_printf(warnings, "Could not use temp dir %s: %s\n", dir, e.text);
 	}

@@ -16,4 +16,7 @@ struct save_places {
 bool profile_save_copy(const struct profile *p, const struct save_places *places,
 		       struct buf *warnings, struct err *e);
 
+/* As mkdir -p. */
+bool save_make_directory(const char *path, struct err *e);
+
 #endif

@@ -17,8 +17,8 @@
 #include "base/vec.h"
 
 enum {
-	MAX_REDIRECTS = 10,	    /* as in Go */
-	MAX_HEADER_BYTES = 1 << 20, /* as in Go */
+	MAX_REDIRECTS = 10, /* as in Go */
+	MAX_HEADER_BYTES = 256 << 10,
 };
 
 #define LIBRARY "libcurl.so.4"

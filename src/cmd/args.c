@@ -1,0 +1,68 @@
+#include "cmd/args.h"
+
+static bool take_one(const struct option_table *t, void *options, struct arena *a, struct str name,
+		     int *argc, char ***argv, struct err *e)
+{
+	struct str value = name;
+	const struct option_def *d;
+
+	name = str_cut(&value, '=');
+	d = option_find(t, name);
+	if (!d)
+		return err_set(e, ERR_USAGE, "there is no option --%.*s", STR_ARG(name));
+	if (!value.p && d->type == OPTION_BOOL) {
+		value = STR("true");
+	} else if (!value.p) {
+		if (!*argc)
+			return err_set(e, ERR_USAGE, "--%s needs a value", d->name);
+		value = str_of(**argv);
+		++*argv;
+		--*argc;
+	}
+	return option_set_flag(d, options, a, value, e) ||
+	       err_wrap(e, "--%s %.*s", d->name, STR_ARG(value));
+}
+
+bool args_take(const struct option_table *t, void *options, struct arena *a, int *argc,
+	       char ***argv, struct err *e)
+{
+	while (*argc) {
+		const char *arg = **argv;
+
+		if (arg[0] != '-' || !arg[1])
+			return true;
+		++*argv;
+		--*argc;
+		if (strcmp(arg, "--") == 0)
+			return true;
+		if (!take_one(t, options, a, str_of(arg + 1 + (arg[1] == '-')), argc, argv, e))
+			return false;
+	}
+	return true;
+}
+
+void args_usage(struct buf *out, const struct option_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct option_def *d = &t->at[i];
+		struct buf name = { 0 }, initial = { 0 };
+
+		buf_printf(&name, "--%s %s", d->name, d->spelling);
+		buf_puts(out, "  ");
+		buf_pad_right(out, buf_view(&name), 22);
+		buf_printf(out, " %s", d->help);
+		option_print(&initial, t, d, t->defaults);
+		/* Numbers default to -1 for "not set". */
+		if (initial.n && d->type != OPTION_BOOL && !str_eq(buf_view(&initial), STR("-1")))
+			buf_printf(out, " (default: %.*s)", STR_ARG(buf_view(&initial)));
+		buf_char(out, '\n');
+		buf_release(&name);
+		buf_release(&initial);
+	}
+}
+
+void args_complete(struct buf *out, const struct option_table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		buf_printf(out, "--%s\n", t->at[i].name);
+}

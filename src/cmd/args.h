@@ -1,0 +1,17 @@
+/* args.h - the command line of a subcommand: --name value, --name=value, --switch, then the rest.
+ */
+#ifndef CMD_ARGS_H
+#define CMD_ARGS_H
+
+#include "base/option.h"
+
+/* Sets fields of `options` by the table, up to the first argument that is no flag; *argc and *argv
+ * become what is left. A name may have one dash or two. */
+bool args_take(const struct option_table *t, void *options, struct arena *a, int *argc,
+	       char ***argv, struct err *e);
+/* Appends a line per option: its name, the value it takes, its help, its default. */
+void args_usage(struct buf *out, const struct option_table *t);
+/* Appends the names, one a line, for completion. */
+void args_complete(struct buf *out, const struct option_table *t);
+
+#endif

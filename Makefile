@@ -2,6 +2,7 @@
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
 # make browser    pictures in a real browser
+# make live       profiles of real servers out of Debian, against go tool pprof
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
 # make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")
@@ -115,6 +116,12 @@ $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)
 	@touch $@
 
+# Real servers, large to install; the reports must be those of go tool pprof.
+live: build/kiln
+	@tools/deps.sh live
+	KILN=$(abspath build/kiln) prove --failures --comments --exec '' \
+		"tests/live/run" :: etcd influxdb prometheus gperftools
+
 lint:
 	@tools/deps.sh lint
 	@echo "  layers"; tools/layers.sh
@@ -155,5 +162,5 @@ install: build/kiln man
 clean:
 	rm -rf build
 
-.PHONY: all deps run test check browser lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check browser live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

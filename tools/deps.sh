@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the named jobs need, if any is missing.
-# Usage: tools/deps.sh build|test|browser|lint|fuzz|bench ...
+# Usage: tools/deps.sh build|test|browser|live|lint|fuzz|bench ...
 set -eu
 
 need=
@@ -11,10 +11,17 @@ for job; do
 		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libzstd-dev libcapstone-dev"
 		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev"
 		;;
-	test) need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 graphviz libxml2-utils" ;;
+	test)
+		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 graphviz libxml2-utils"
+		need="$need etcd-server"
+		;;
 	browser)
 		need="$need chromium"
 		command -v npm >/dev/null || need="$need nodejs npm"
+		;;
+	live)
+		need="$need perl python3 gcc libc6-dev golang-go libgoogle-perftools-dev"
+		need="$need etcd-server influxdb prometheus"
 		;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;

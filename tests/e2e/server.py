@@ -29,6 +29,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def reply(self, body, status=200, **headers):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()

@@ -94,6 +94,7 @@ TEST(the_timeout_follows_from_the_seconds)
 	char plain[] = "http://h/x", five[] = "http://h/x?seconds=5",
 	     bad[] = "http://h/x?seconds=no";
 	char cpu[] = "http://h/debug/pprof/profile";
+	char bare[] = "http://h:1/debug/pprof/profile";
 
 	check_times(plain, -1, -1, &(struct url_source){ plain, 0, 65000 });
 	check_times(plain, 5, -1, &(struct url_source){ five, 5, 12000 });
@@ -102,7 +103,7 @@ TEST(the_timeout_follows_from_the_seconds)
 	check_times(bad, 0, 0, &(struct url_source){ bad, 0, 65000 });
 	/* what servers do when they are not told */
 	check_times("h:1", 0, 0,
-		    &(struct url_source){ "http://h:1/debug/pprof/profile", 30, 65000 });
+		    &(struct url_source){ bare, 30, 65000 });
 	check_times(cpu, 0, 1, &(struct url_source){ cpu, 30, 6000 });
 }
 

@@ -301,7 +301,8 @@ bool symbolz(struct arena *a, struct profile *p, struct fetch_remote *r, bool fo
 		return true;
 	p->mappings = arena_copy(a, p->mappings, p->nmappings * sizeof(*p->mappings));
 	for (uint32_t i = 0; i < p->nmappings && ok; i++)
-		if (force || !p->mappings[i].has_functions)
+		if ((force || !p->mappings[i].has_functions) &&
+		    !mapping_is_system(p, &p->mappings[i]))
 			ok = ask_about(a, p, r, i, e);
 	return ok;
 }

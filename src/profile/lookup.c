@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include "base/number.h"
+#include "base/path.h"
 
 static uint32_t find_type(const struct profile *p, struct str name)
 {
@@ -57,4 +58,13 @@ bool profile_sample_index(const struct profile *p, const char *name, uint32_t *i
 		}
 	}
 	return fail_index(p, s, e);
+}
+
+bool mapping_is_system(const struct profile *p, const struct mapping *m)
+{
+	struct str file = profile_str(p, m->file), base = path_base(file);
+
+	return str_has_prefix(base, STR("[")) || str_has_prefix(base, STR("linux-vdso")) ||
+	       str_has_prefix(file, STR("/dev/dri/")) || str_has_prefix(file, STR("/memfd:")) ||
+	       str_eq(file, STR("//anon"));
 }

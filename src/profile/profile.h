@@ -139,6 +139,8 @@ void profile_encode_gzip(struct buf *out, const struct profile *p);
 /* Index of the sample type that `name` (a name, a number, or "" for the default) selects. */
 bool profile_sample_index(const struct profile *p, const char *name, uint32_t *index,
 			  struct err *e);
+/* Is it memory without a file that could name it, as [vdso]? */
+bool mapping_is_system(const struct profile *p, const struct mapping *m);
 
 /* ---- combining (merge.c, rebase.c, combine.c) */
 

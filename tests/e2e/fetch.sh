@@ -45,6 +45,13 @@ at_once() {
 }
 symbols() { shows at_0x3002 "$url/pprof/contention" && grep -q at_0x1000 out; }
 no_symbols() { top -symbolize=local "$url/pprof/contention" && ! grep -q at_0x out; }
+not_of_the_system() {
+	"$KILN" -traces -symbolize=remote "$url/debug/pprof/mappings.pb" >out 2>err && grep -q '\[\[vdso\]\]' out && grep -q at_0x out
+}
+no_libcurl() {
+	mkdir -p lib && : >lib/libcurl.so.4
+	LD_LIBRARY_PATH=$tmp/lib says 'install the package libcurl4' -top "$url/x"
+}
 symbols_fail() { says "http post $url/nosymbols/symbolz: server response: 404 Not Found" -top "$url/nosymbols/contention"; }
 others_count() {
 	shows rec "$url/debug/pprof/profile" "$url/nosuch" http://127.0.0.1:1/x &&
@@ -95,7 +102,9 @@ check "redirects are followed" shows shop "$url/moved"
 check "100 servers and a base are asked at once" at_once
 check "names come from the server" symbols
 check "unless they shall not" no_symbols
+check "nobody is asked about memory of the system" not_of_the_system
 check "a server without symbols" symbols_fail
+check "without libcurl" no_libcurl
 check "a source that fails does not harm the others" others_count
 check "a countdown at a terminal" countdown
 check "a server's text cannot steer the terminal" escape_sequences

@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -171,6 +172,15 @@ void arena_release(struct arena *a)
 {
 	free_chunks(a, NULL);
 	*a = (struct arena){ 0 };
+}
+
+size_t arena_bytes(const struct arena *a)
+{
+	size_t bytes = 0;
+
+	for (const struct arena_chunk *c = a->chunks; c; c = c->next)
+		bytes += c->bytes ? c->bytes : malloc_usable_size(c->adopted);
+	return bytes;
 }
 
 void arena_reserve(struct arena *a, size_t bytes)

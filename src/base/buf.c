@@ -14,9 +14,12 @@ static void write_out(struct buf *b)
 	size_t done = 0;
 
 	while (done < b->n && !b->write_errno) {
-		ssize_t n = write(b->fd, b->p + done, b->n - done);
+		bool is_stopped = b->stop && *b->stop;
+		ssize_t n = is_stopped ? -1 : write(b->fd, b->p + done, b->n - done);
 
-		if (n >= 0)
+		if (is_stopped)
+			b->write_errno = ECANCELED;
+		else if (n >= 0)
 			done += (size_t)n;
 		else if (errno != EINTR)
 			b->write_errno = errno;

@@ -2,11 +2,12 @@
  *
  * Zero-initialised it collects in memory until buf_release. With `fd` set through buf_to_fd, what
  * has collected is written whenever it gets large and at buf_flush; the first write error is kept
- * and returned there, and nothing more is written.
+ * and returned there, and nothing more is written. So it is once *stop, if given, is not 0.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@ struct buf {
 	char *p;
 	size_t n, cap;
 	bool has_fd;
-	int fd, write_errno;
+	int fd, write_errno; /* ECANCELED: stopped */
+	const volatile sig_atomic_t *stop;
 };
 
 void buf_to_fd(struct buf *b, int fd);

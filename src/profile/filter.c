@@ -1,13 +1,17 @@
 /* filter.c - focus, ignore, hide, show, show_from, and the filters on labels.
  *
- * What matches is decided once per location or label set; samples are then narrowed by index.
- * Stacks are cut by changing a sample's range, and only copied when frames in the middle go.
+ * What matches is decided once per location or label set; samples are then narrowed by index, on
+ * all cores. Stacks are cut by changing a sample's range, and only copied when frames in the middle
+ * go.
  */
 #include "profile/profile.h"
 
 #include <string.h>
 
+#include "base/parallel.h"
 #include "profile/matcher.h"
+
+enum { PIECES = 64, PARALLEL_SAMPLES = 20000 };
 
 static void warn(struct buf *warnings, const char *what)
 {
@@ -22,7 +26,8 @@ struct name_filter {
 	bool *is_focused, *is_ignored, *is_hidden; /* by location */
 	bool any_focused, any_ignored, any_hide_match, any_shown, any_hidden;
 	struct line *lines;
-	uint32_t nlines;
+	uint32_t *left; /* by sample: frames that stay */
+	uint32_t *stacks, nstacks, starts[PIECES];
 };
 
 static bool matches_location(const struct matcher *m, const struct location *loc)
@@ -92,39 +97,100 @@ static void judge_location(struct name_filter *f, struct location *loc, uint32_t
 static bool keeps_sample(const struct name_filter *f, const struct sample *s)
 {
 	const uint32_t *stack = f->p->stacks + s->stack;
-	bool is_focused = false;
+	bool is_focused = false, is_ignored = false;
 
 	for (uint32_t i = 0; i < s->nstack; i++) {
-		if (f->is_ignored[stack[i]])
-			return false;
+		is_ignored |= f->is_ignored[stack[i]];
 		is_focused |= f->is_focused[stack[i]];
 	}
-	return is_focused;
+	return is_focused && !is_ignored;
 }
 
-static size_t frames_in_use(const struct profile *p)
+static uint32_t count_shown(const struct name_filter *f, const struct sample *s)
 {
-	size_t n = 0;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		n += p->samples[i].nstack;
+	for (uint32_t i = 0; i < s->nstack; i++)
+		n += !f->is_hidden[f->p->stacks[s->stack + i]];
 	return n;
 }
 
-/* Copies the stack without its hidden frames to stacks[*end]. */
-static void copy_shown(const struct name_filter *f, struct sample *s, uint32_t *stacks,
-		       uint32_t *end)
+static uint32_t piece_start(const struct name_filter *f, size_t piece)
 {
-	uint32_t start = *end;
+	return (uint32_t)(f->p->nsamples * piece / PIECES);
+}
 
-	for (uint32_t i = 0; i < s->nstack; i++) {
-		uint32_t loc = f->p->stacks[s->stack + i];
+/* How many frames are left of each sample; 0: the sample goes. */
+static void judge_samples(void *ctx, size_t piece)
+{
+	const struct name_filter *f = ctx;
 
-		if (!f->is_hidden[loc])
-			stacks[(*end)++] = loc;
+	for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
+		const struct sample *s = &f->p->samples[i];
+
+		if (keeps_sample(f, s))
+			f->left[i] = f->any_hidden ? count_shown(f, s) : s->nstack;
 	}
-	s->stack = start;
-	s->nstack = *end - start;
+}
+
+/* Copies the stacks of the samples that stay, without hidden frames, to f->stacks. */
+static void copy_shown(void *ctx, size_t piece)
+{
+	const struct name_filter *f = ctx;
+	uint32_t at = f->starts[piece];
+
+	for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
+		const struct sample *s = &f->p->samples[i];
+
+		for (uint32_t k = 0; f->left[i] && k < s->nstack; k++) {
+			uint32_t loc = f->p->stacks[s->stack + k];
+
+			if (!f->is_hidden[loc])
+				f->stacks[at++] = loc;
+		}
+	}
+}
+
+/* Makes the list of samples that stay. Returns its length. */
+static uint32_t take_samples(struct name_filter *f, struct sample *samples)
+{
+	uint32_t kept = 0, at = 0;
+
+	for (size_t piece = 0; piece < PIECES; piece++) {
+		f->starts[piece] = at;
+		for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
+			samples[kept] = f->p->samples[i];
+			if (f->any_hidden) {
+				samples[kept].stack = at;
+				samples[kept].nstack = f->left[i];
+				at += f->left[i];
+			}
+			kept += f->left[i] != 0;
+		}
+	}
+	f->nstacks = at;
+	return kept;
+}
+
+static void filter_samples(struct arena *a, struct name_filter *f, int threads)
+{
+	struct profile *p = f->p;
+	struct sample *samples = arena_many(a, (size_t)p->nsamples + 1, struct sample);
+	struct arena scratch = { 0 };
+	uint32_t kept;
+
+	f->left = arena_many(&scratch, p->nsamples, uint32_t);
+	threads = p->nsamples > PARALLEL_SAMPLES ? threads : 1;
+	parallel_for(threads, PIECES, judge_samples, f);
+	kept = take_samples(f, samples);
+	if (f->any_hidden) {
+		f->stacks = arena_many(a, f->nstacks, uint32_t);
+		parallel_for(threads, PIECES, copy_shown, f);
+		p->stacks = f->stacks;
+	}
+	p->samples = samples;
+	p->nsamples = kept;
+	arena_release(&scratch);
 }
 
 static void filter_names(struct arena *a, struct profile *p, const struct profile_filter *x,
@@ -140,32 +206,15 @@ static void filter_names(struct arena *a, struct profile *p, const struct profil
 				 .is_hidden = arena_many(a, p->nlocations, bool) };
 	struct location *locations =
 		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
-	struct sample *samples = arena_many(a, p->nsamples, struct sample);
-	uint32_t *stacks = NULL, nstacks = 0, kept = 0;
 
 	f.lines = p->lines;
 	if (x->hide || x->show)
 		f.lines = arena_copy(a, p->lines, p->nlines * sizeof(*f.lines));
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		judge_location(&f, &locations[i], i);
-	if (f.any_hidden)
-		stacks = arena_many(a, frames_in_use(p), uint32_t);
-	for (uint32_t i = 0; i < p->nsamples; i++) {
-		struct sample s = p->samples[i];
-
-		if (!keeps_sample(&f, &s))
-			continue;
-		if (f.any_hidden)
-			copy_shown(&f, &s, stacks, &nstacks);
-		if (s.nstack)
-			samples[kept++] = s;
-	}
+	filter_samples(a, &f, x->threads);
 	p->locations = locations;
 	p->lines = f.lines;
-	p->samples = samples;
-	p->nsamples = kept;
-	if (f.any_hidden)
-		p->stacks = stacks;
 	if (x->focus && !f.any_focused)
 		warn(warnings, "Focus");
 	if (x->ignore && !f.any_ignored)

@@ -207,6 +207,7 @@ struct profile_filter {
 	const struct tag_match *tagfocus, *tagignore;
 	const struct regex *tagshow, *taghide;
 	const struct label_units *units;
+	int threads; /* at most */
 };
 /* `warnings` gets "Focus expression matched no samples" and its like, one a line. */
 void profile_filter(struct arena *a, struct profile *p, const struct profile_filter *f,

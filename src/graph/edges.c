@@ -40,6 +40,9 @@ struct edge_pass {
 	const struct graph_params *params;
 	const struct frames *f;
 	const uint32_t *hops; /* f->lists, with what is kept */
+	const bool *matters;  /* by location: look at it and at its neighbours; NULL: at all */
+	vec(uint32_t) some;   /* those of a sample */
+	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
 	uint32_t first, last; /* samples */
 	struct edge_table edges;
 	/* Edges wait here until their slots have arrived in the cache. */
@@ -69,6 +72,23 @@ static uint32_t *make_hops(struct arena *a, const struct profile *p, const struc
 			hops[i] |= node | (!wanted || wanted[node] ? WANTED : 0);
 	}
 	return hops;
+}
+
+/* Most stacks are long and most frames left out, so locations that have nothing to tell are skipped
+ * early. NULL if those are few. */
+static bool *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
+			      const uint32_t *hops, bool only_wanted)
+{
+	bool *matters = arena_many(a, p->nlocations, bool);
+	uint32_t n = 0;
+
+	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
+		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++)
+			matters[loc] |= only_wanted ? (hops[i] & WANTED) != 0
+						    : (hops[i] & FRAME_NODE) != LEFT_OUT;
+		n += matters[loc];
+	}
+	return n < p->nlocations / 2 ? matters : NULL;
 }
 
 static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
@@ -201,13 +221,33 @@ static struct edge edge_at(const struct edge_table *t, size_t slot)
 			      .is_residual = s->is_residual };
 }
 
+/* The locations of a sample that matter, and their neighbours: one that is left out stands for all
+ * that are, between two that are not. */
+static struct unroll unroll_some(struct edge_pass *x, const struct sample *s)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+	bool last = false, this = s->nstack && x->matters[stack[0]];
+	uint32_t n = 0;
+
+	vec_reserve(&x->some, s->nstack);
+	for (uint32_t i = 0; i < s->nstack; i++) {
+		bool next = i + 1 < s->nstack && x->matters[stack[i + 1]];
+
+		x->some.at[n] = stack[i];
+		n += last | this | next;
+		last = this;
+		this = next;
+	}
+	return (struct unroll){ x->some.at, n, 0 };
+}
+
 /* Which frames are kept is as good as random, so this has no branch for it: the edge is always
  * written and then maybe not counted. */
 static void count_sample(struct edge_pass *x, uint32_t sample)
 {
 	const struct sample *s = &x->p->samples[sample];
-	struct unroll u = unroll_start(x->p, s);
-	uint32_t hops[UNROLLED + UNROLL_STEP], n, parent = LEFT_OUT;
+	struct unroll u = x->matters ? unroll_some(x, s) : unroll_start(x->p, s);
+	uint32_t hops[UNROLLED + UNROLL_STEP], n, parent = LEFT_OUT, from = 0;
 	bool gap = false;
 
 	while ((n = unroll(&u, x->f, x->hops, hops))) {
@@ -220,8 +260,10 @@ static void count_sample(struct edge_pass *x, uint32_t sample)
 			x->pending[npending] =
 				(struct pending){ (uint64_t)parent << 32 | node, sample,
 						  hops[i] & FRAME_INLINED, gap };
-			npending += (hops[i] & WANTED) && parent != LEFT_OUT && parent != node;
+			npending += ((hops[i] | from) & WANTED) && parent != LEFT_OUT && is_kept &&
+				    parent != node;
 			parent = is_kept ? node : parent;
+			from = is_kept ? hops[i] & x->from_mask : from;
 			gap = !is_kept;
 		}
 		x->npending = npending;
@@ -305,24 +347,21 @@ static void take_edges(struct arena *a, struct graph *g, const struct edge_table
 		qsort(g->edges, g->nedges, sizeof(*g->edges), compare_ends);
 }
 
-void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
-		 const uint32_t *kept, const bool *wanted, const struct graph_params *params)
+/* Walks over the samples on all cores, unless tags are wanted too. */
+static void count_all(struct arena *a, struct graph *g, const struct edge_pass *like,
+		      bool with_tags)
 {
+	const struct profile *p = like->p;
+	const struct graph_params *params = like->params;
 	struct arena scratch = { 0 };
-	bool with_tags = params->visual && tags_exist(p);
 	size_t n = p->nsamples > PARALLEL_SAMPLES && !with_tags ? (size_t)params->threads : 1;
 	struct edge_pass *passes = arena_many(&scratch, n, struct edge_pass);
-
-	uint32_t *hops = make_hops(&scratch, p, f, kept, wanted);
-	unsigned bits = first_bits(hops, f->first[p->nlocations]);
+	unsigned bits = first_bits(like->hops, like->f->first[p->nlocations]);
 
 	for (size_t i = 0; i < n; i++) {
-		passes[i] = (struct edge_pass){ .p = p,
-						.params = params,
-						.f = f,
-						.hops = hops,
-						.first = (uint32_t)(p->nsamples * i / n),
-						.last = (uint32_t)(p->nsamples * (i + 1) / n) };
+		passes[i] = *like;
+		passes[i].first = (uint32_t)(p->nsamples * i / n);
+		passes[i].last = (uint32_t)(p->nsamples * (i + 1) / n);
 		table_init(&passes[i].edges, params->mean, bits);
 	}
 	if (with_tags) {
@@ -334,7 +373,31 @@ void edges_count(struct arena *a, struct graph *g, const struct profile *p, cons
 	take_edges(a, g, &passes->edges, params->visual);
 	if (with_tags)
 		tag_tally_finish(passes->tags, a, g);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		table_release(&passes[i].edges);
+		vec_release(&passes[i].some);
+	}
+	arena_release(&scratch);
+}
+
+void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
+		 const uint32_t *kept, const bool *wanted, const struct graph_params *params)
+{
+	struct arena scratch = { 0 };
+	bool with_tags = params->visual && tags_exist(p);
+	uint32_t *hops = make_hops(&scratch, p, f, kept, wanted);
+	struct edge_walk walk = { hops, f->first[p->nlocations], params->near, params->visual };
+	struct edge_pass pass = { .p = p,
+				  .params = params,
+				  .f = f,
+				  .hops = hops,
+				  .from_mask = params->near ? WANTED : 0 };
+
+	if (with_tags || !memo_find_edges(a, g, &walk, params)) {
+		pass.matters = choose_locations(&scratch, p, f, hops, params->near);
+		count_all(a, g, &pass, with_tags);
+		if (!with_tags)
+			memo_keep_edges(g, &walk, params);
+	}
 	arena_release(&scratch);
 }

@@ -22,6 +22,7 @@ struct trimmer {
 	const struct graph_params *params;
 	struct frames frames;
 	struct node_weight *weights; /* by frame node */
+	bool *wanted;		     /* by frame node: with params->only, those that match */
 	int64_t node_cut, edge_cut;
 };
 
@@ -30,9 +31,11 @@ int64_t weights_cut(int64_t total, double fraction)
 	return int_abs(int_from_double((double)total * fraction));
 }
 
-static bool is_shown(const struct trimmer *t, const struct node_weight *w)
+static bool is_shown(const struct trimmer *t, uint32_t node)
 {
-	if (w->cum == 0 && w->flat == 0)
+	const struct node_weight *w = &t->weights[node];
+
+	if ((w->cum == 0 && w->flat == 0) || (t->wanted && !t->wanted[node]))
 		return false;
 	return !t->params->drop_negative || !(w->flat < 0 || (w->flat == 0 && w->cum < 0));
 }
@@ -85,13 +88,41 @@ static bool *choose_inlined(struct trimmer *t, const uint32_t *kept)
 	return wanted;
 }
 
+static bool *choose_near(struct trimmer *t)
+{
+	bool *wanted = arena_many(t->a, t->g->nnodes, bool);
+
+	for (uint32_t i = 0; i < t->g->nnodes; i++)
+		wanted[i] = regex_match(t->params->near, t->g->nodes[i].text);
+	return wanted;
+}
+
 static void count_edges(struct trimmer *t, const uint32_t *kept)
 {
-	bool *wanted = t->params->only_inline ? choose_inlined(t, kept) : NULL;
+	bool *wanted = t->params->only_inline ? choose_inlined(t, kept)
+		       : t->params->near      ? choose_near(t)
+					      : NULL;
 
 	if (!t->params->without_edges)
 		edges_count(t->a, t->g, t->p, &t->frames, kept, wanted, t->params);
 	graph_link(t->a, t->g);
+}
+
+static bool *choose_named(const struct trimmer *t)
+{
+	enum { UNKNOWN, YES, NO };
+	unsigned char *verdicts = arena_alloc(t->a, t->p->strings->n);
+	bool *wanted = arena_many(t->a, t->frames.nnodes, bool);
+
+	for (uint32_t i = 0; i < t->frames.nnodes; i++) {
+		uint32_t name = t->frames.infos[i].name;
+
+		if (verdicts[name] == UNKNOWN)
+			verdicts[name] =
+				regex_match(t->params->only, profile_str(t->p, name)) ? YES : NO;
+		wanted[i] = verdicts[name] == YES;
+	}
+	return wanted;
 }
 
 static void set_cuts(struct trimmer *t)
@@ -109,22 +140,22 @@ static uint32_t *cut_nodes(struct trimmer *t)
 	uint32_t *kept;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (is_shown(t, &t->weights[i])) {
+		if (is_shown(t, i)) {
 			g->flat_total = int_add(g->flat_total, t->weights[i].flat);
 			nshown++;
 		}
 	}
 	set_cuts(t);
 	for (uint32_t i = 0; i < n; i++)
-		if (is_shown(t, &t->weights[i]) &&
+		if (is_shown(t, i) &&
 		    (t->node_cut <= 0 || int_abs(t->weights[i].cum) >= t->node_cut))
 			shown[nkept++] = i;
 	g->dropped_nodes = nshown - nkept;
 	/* Only a rebuilt graph is free of the nodes that are not shown. */
 	for (uint32_t i = 0; i < nkept; i++)
 		all[nall++] = shown[i];
-	for (uint32_t i = 0; i < n && !g->dropped_nodes; i++)
-		if (!is_shown(t, &t->weights[i]))
+	for (uint32_t i = 0; i < n && !g->dropped_nodes && !t->wanted; i++)
+		if (!is_shown(t, i))
 			all[nall++] = i;
 	kept = take_nodes(t, all, nall);
 	g->order = arena_many(t->a, nkept, uint32_t);
@@ -339,14 +370,15 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 	uint32_t *kept = NULL;
 
 	*g = (struct graph){ .is_visual = params->visual };
-	frames_init(a, &t.frames, p, &params->keep, params->with_objects);
+	memo_frames(a, &t.frames, p, params);
 	if (params->call_tree) {
 		tree_build(a, g, p, &t.frames, params);
 		set_cuts(&t);
 		name_nodes(a, g, p);
 		graph_link(a, g);
 	} else {
-		t.weights = weights_count(a, p, &t.frames, params);
+		t.wanted = params->only ? choose_named(&t) : NULL;
+		t.weights = memo_weights(a, p, &t.frames, t.wanted, params);
 		kept = cut_nodes(&t);
 	}
 	g->original_count = g->norder;

@@ -9,6 +9,7 @@
 #define GRAPH_GRAPH_H
 
 #include "base/int.h"
+#include "base/regex.h"
 #include "profile/profile.h"
 
 struct node_info {
@@ -79,8 +80,21 @@ struct graph_params {
 	double node_fraction, edge_fraction;
 	struct str tag_unit; /* unit that numeric tags are named in */
 	const struct label_units *units;
+	const struct regex *near; /* of edges, only those of nodes whose text matches; or NULL */
+	const struct regex *only; /* nodes of functions whose name does not match are left out;
+				     NULL, or with without_edges */
+	struct graph_memo *memo;  /* or NULL */
 	int threads;
 };
+
+/* What graphs of one profile have in common, kept from one graph_build to the next: give the same
+ * one to all of a profile's. For one thread at a time. */
+struct graph_memo;
+/* If the profile has some of the samples of another, in the same order, and everything else is the
+ * same: `all` is that other and `whole` its memo, which helps; both must live longer. Or NULL. */
+struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all);
+void graph_memo_free(struct graph_memo *m);
+size_t graph_memo_bytes(const struct graph_memo *m);
 
 void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 		 const struct graph_params *params);

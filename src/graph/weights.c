@@ -2,6 +2,7 @@
 #include "graph/weights.h"
 
 #include "base/parallel.h"
+#include "base/vec.h"
 
 enum { PARALLEL_SAMPLES = 20000 };
 
@@ -16,12 +17,14 @@ struct piece {
 	uint32_t first, last;
 	struct tally *tallies;	     /* by node */
 	struct node_weight *weights; /* the rest, by node */
+	vec(uint32_t) some;	     /* locations of a sample that matter */
 };
 
 struct pass {
 	const struct profile *p;
 	const struct frames *f;
 	const struct graph_params *params;
+	const bool *matters; /* by location; NULL: all do */
 	struct piece *pieces;
 };
 
@@ -38,11 +41,41 @@ static inline void count_node(const struct pass *x, const struct piece *to, uint
 		to->weights[node].cum_div = int_add(to->weights[node].cum_div, div & is_new);
 }
 
-static void count_sample(const struct pass *x, const struct piece *to, uint32_t index, int64_t w,
+static bool *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
+			      const bool *wanted)
+{
+	bool *matters = arena_many(a, p->nlocations, bool);
+
+	for (uint32_t loc = 0; loc < p->nlocations; loc++)
+		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++)
+			matters[loc] |= wanted[f->lists[i] & FRAME_NODE];
+	return matters;
+}
+
+static struct unroll unroll_some(const struct pass *x, struct piece *to, const struct sample *s)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t n = 0;
+
+	vec_reserve(&to->some, s->nstack);
+	for (uint32_t i = 0; i < s->nstack; i++) {
+		to->some.at[n] = stack[i];
+		n += x->matters[stack[i]];
+	}
+	return (struct unroll){ to->some.at, n, 0 };
+}
+
+/* Is the leaf of the sample one that was not looked at? */
+static bool skips_leaf(const struct pass *x, const struct sample *s)
+{
+	return x->matters && !x->matters[x->p->stacks[s->stack]];
+}
+
+static void count_sample(const struct pass *x, struct piece *to, uint32_t index, int64_t w,
 			 int64_t div)
 {
 	const struct sample *s = &x->p->samples[index];
-	struct unroll u = unroll_start(x->p, s);
+	struct unroll u = x->matters ? unroll_some(x, to, s) : unroll_start(x->p, s);
 	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n;
 	struct node_weight *leaf = NULL;
 
@@ -62,7 +95,7 @@ static void count_sample(const struct pass *x, const struct piece *to, uint32_t 
 			to->weights[inlined[i]].inlined += (uint64_t)int_abs(w);
 		leaf = &to->weights[frames[n - 1] & FRAME_NODE];
 	}
-	if (!leaf)
+	if (!leaf || skips_leaf(x, s))
 		return;
 	leaf->flat = int_add(leaf->flat, w);
 	leaf->flat_div = int_add(leaf->flat_div, div);
@@ -71,7 +104,7 @@ static void count_sample(const struct pass *x, const struct piece *to, uint32_t 
 static void count_piece(void *ctx, size_t index)
 {
 	const struct pass *x = ctx;
-	const struct piece *to = &x->pieces[index];
+	struct piece *to = &x->pieces[index];
 
 	touch_pages(to->tallies, x->f->nnodes * sizeof(*to->tallies));
 	for (uint32_t i = to->first; i < to->last; i++) {
@@ -97,23 +130,29 @@ static void add_piece(struct node_weight *sum, const struct piece *from, uint32_
 }
 
 struct node_weight *weights_count(struct arena *a, const struct profile *p, const struct frames *f,
-				  const struct graph_params *params)
+				  const bool *wanted, const struct graph_params *params)
 {
 	struct node_weight *sum = arena_many(a, f->nnodes, struct node_weight);
 	struct arena scratch = { 0 };
-	struct pass x = { p, f, params, NULL };
+	struct pass x = { .p = p, .f = f, .params = params };
 	size_t n =
 		p->nsamples > PARALLEL_SAMPLES && params->threads > 1 ? (size_t)params->threads : 1;
 
+	if (wanted)
+		x.matters = choose_locations(&scratch, p, f, wanted);
 	x.pieces = arena_many(&scratch, n, struct piece);
 	for (size_t i = 0; i < n; i++)
-		x.pieces[i] = (struct piece){ (uint32_t)(p->nsamples * i / n),
-					      (uint32_t)(p->nsamples * (i + 1) / n),
-					      arena_many(&scratch, f->nnodes, struct tally),
-					      arena_many(&scratch, f->nnodes, struct node_weight) };
+		x.pieces[i] = (struct piece){
+			.first = (uint32_t)(p->nsamples * i / n),
+			.last = (uint32_t)(p->nsamples * (i + 1) / n),
+			.tallies = arena_many(&scratch, f->nnodes, struct tally),
+			.weights = arena_many(&scratch, f->nnodes, struct node_weight),
+		};
 	parallel_for((int)n, n, count_piece, &x);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		add_piece(sum, &x.pieces[i], f->nnodes);
+		vec_release(&x.pieces[i].some);
+	}
 	arena_release(&scratch);
 	return sum;
 }

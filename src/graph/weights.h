@@ -10,13 +10,32 @@ struct node_weight {
 	uint64_t inlined; /* sum of |value| over its inlined frames */
 };
 
-/* By node of `f`. */
+/* By node of `f`. Of nodes that are not `wanted` (by node; NULL: all are) the weights are wrong. */
 struct node_weight *weights_count(struct arena *a, const struct profile *p, const struct frames *f,
-				  const struct graph_params *params);
+				  const bool *wanted, const struct graph_params *params);
+
+/* Frames of the profile and weights of their nodes, either new in `a` or from params->memo. */
+void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
+		 const struct graph_params *params);
+struct node_weight *memo_weights(struct arena *a, const struct profile *p, const struct frames *f,
+				 const bool *wanted, const struct graph_params *params);
+
+/* What edges depend on, beside the weights. */
+struct edge_walk {
+	const uint32_t *hops; /* the frames, and what is kept of them */
+	size_t nhops;
+	bool near, in_order;
+};
+/* Copies the edges that an earlier walk found, if params->memo has them. */
+bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *walk,
+		     const struct graph_params *params);
+void memo_keep_edges(const struct graph *g, const struct edge_walk *walk,
+		     const struct graph_params *params);
 
 /* Fills g->edges (and with params->visual the tags of g->nodes) from the samples, with only those
  * frames whose kept[node] is not NONE; that is then the index in g->nodes. Of nodes that are not
- * `wanted` (by node; NULL: all are) edges that lead to them are left out. */
+ * `wanted` (by node; NULL: all are) edges that lead to them are left out; with params->near, only
+ * if they do not come from one that is. */
 void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
 		 const uint32_t *kept, const bool *wanted, const struct graph_params *params);
 

@@ -185,6 +185,6 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 const struct report report_list = {
 	.name = "list",
 	.flags = REPORT_GRAPH | REPORT_NO_EDGES | REPORT_UNTRIMMED | REPORT_LINES | REPORT_OBJECTS |
-		 REPORT_OWN_UNITS,
+		 REPORT_OWN_UNITS | REPORT_ONLY_NAMED,
 	.run = run,
 };

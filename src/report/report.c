@@ -70,6 +70,9 @@ static void build_graph(struct report_run *r, unsigned flags)
 			    .edge_fraction = o->edge_fraction,
 			    .tag_unit = o->unit,
 			    .units = o->units,
+			    .near = flags & REPORT_NEAR_EDGES ? o->regex : NULL,
+			    .only = flags & REPORT_ONLY_NAMED ? o->regex : NULL,
+			    .memo = o->memo,
 			    .threads = o->threads,
 		    });
 }

@@ -25,6 +25,7 @@ struct report_params {
 	const char *trim_path, *source_path;
 	bool intel_syntax;
 	const struct label_units *units;
+	struct graph_memo *memo; /* of the profile's graphs; or NULL */
 	int threads;
 	void *into; /* for a report that prints nothing: where it puts what it finds */
 };
@@ -54,10 +55,12 @@ enum report_flag {
 	REPORT_UNDIVIDED = 2048, /* callgrind: the unit of the smallest value, always */
 	REPORT_PROFILE = 16384,	 /* prints the profile's own tables, which are aggregated for it */
 	REPORT_NO_EDGES = 4096,	 /* looks at nodes only */
-	REPORT_INLINE_EDGES = 8192, /* ... and at whether they are inlined */
-	REPORT_PATHS = 1 << 17,	    /* shows source files as graphs do: without the build machine's
-				       part of their names */
-	REPORT_FILES = 1 << 18,	    /* functions are told apart by their files, too */
+	REPORT_INLINE_EDGES = 8192,  /* ... and at whether they are inlined */
+	REPORT_NEAR_EDGES = 1 << 15, /* ... and at edges of those that its argument matches */
+	REPORT_ONLY_NAMED = 1 << 16, /* ... of functions that its argument matches */
+	REPORT_PATHS = 1 << 17,	     /* shows source files as graphs do: without the build machine's
+					part of their names */
+	REPORT_FILES = 1 << 18,	     /* functions are told apart by their files, too */
 };
 
 struct report {

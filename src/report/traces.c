@@ -129,7 +129,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 	(void)e;
 	report_profile_labels(out, r);
 	buf_char(out, '\n');
-	for (uint32_t i = 0; i < p->nsamples; i++)
+	for (uint32_t i = 0; i < p->nsamples && !out->write_errno; i++)
 		write_sample(out, &w, &p->samples[i], &text);
 	buf_puts(out, SEPARATOR);
 	buf_release(&text);

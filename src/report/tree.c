@@ -78,6 +78,6 @@ const struct report report_tree = {
 
 const struct report report_peek = {
 	.name = "peek",
-	.flags = REPORT_GRAPH | REPORT_UNTRIMMED,
+	.flags = REPORT_GRAPH | REPORT_UNTRIMMED | REPORT_NEAR_EDGES,
 	.run = run_peek,
 };

@@ -1,0 +1,235 @@
+/* memo.c - frames, node weights and edges, kept from one graph of a profile to the next. */
+#include "graph/weights.h"
+
+#include <stdlib.h>
+
+enum { MAX_BASES = 4, MAX_EDGE_LISTS = 4, MAX_EDGES = 1 << 20 };
+
+/* What they depend on, beside the profile. */
+struct base_key {
+	struct granularity keep;
+	uint32_t value;
+	bool with_objects, mean;
+};
+
+/* Edges that were counted once, and which frames were kept for that. */
+struct edge_list {
+	struct arena arena;
+	struct edge_walk walk;
+	struct edge *edges;
+	uint32_t nedges;
+};
+
+struct base {
+	struct base_key key;
+	struct arena arena;
+	struct frames frames;
+	struct node_weight *weights;		/* NULL: not counted yet */
+	struct edge_list lists[MAX_EDGE_LISTS]; /* the one that was used last comes first */
+	size_t nlists;
+};
+
+struct graph_memo {
+	struct graph_memo *whole;
+	const struct profile *all;
+	struct base bases[MAX_BASES]; /* the one that was used last comes first */
+	size_t nbases;
+};
+
+struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all)
+{
+	struct graph_memo *m = xcalloc(1, sizeof(*m));
+
+	m->whole = whole;
+	m->all = all;
+	return m;
+}
+
+static void release_base(struct base *b)
+{
+	for (size_t i = 0; i < b->nlists; i++)
+		arena_release(&b->lists[i].arena);
+	arena_release(&b->arena);
+}
+
+void graph_memo_free(struct graph_memo *m)
+{
+	for (size_t i = 0; m && i < m->nbases; i++)
+		release_base(&m->bases[i]);
+	free(m);
+}
+
+size_t graph_memo_bytes(const struct graph_memo *m)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < m->nbases; i++) {
+		bytes += arena_bytes(&m->bases[i].arena);
+		for (size_t k = 0; k < m->bases[i].nlists; k++)
+			bytes += arena_bytes(&m->bases[i].lists[k].arena);
+	}
+	return bytes;
+}
+
+static bool same_granularity(const struct granularity *a, const struct granularity *b)
+{
+	return a->inlines == b->inlines && a->function == b->function &&
+	       a->filename == b->filename && a->line == b->line && a->column == b->column &&
+	       a->address == b->address;
+}
+
+static bool fits(const struct base *b, const struct graph_params *params)
+{
+	const struct base_key *k = &b->key;
+
+	return same_granularity(&k->keep, &params->keep) && k->value == params->value &&
+	       k->with_objects == params->with_objects && k->mean == params->mean;
+}
+
+/* The base for these params, moved to the front; NULL if there is none. */
+static struct base *find_base(struct graph_memo *m, const struct graph_params *params)
+{
+	for (size_t i = 0; i < m->nbases; i++) {
+		struct base found = m->bases[i];
+
+		if (!fits(&found, params))
+			continue;
+		memmove(m->bases + 1, m->bases, i * sizeof(*m->bases));
+		m->bases[0] = found;
+		return m->bases;
+	}
+	return NULL;
+}
+
+static struct base *add_base(struct graph_memo *m, const struct graph_params *params)
+{
+	if (m->nbases == MAX_BASES)
+		release_base(&m->bases[--m->nbases]);
+	memmove(m->bases + 1, m->bases, m->nbases++ * sizeof(*m->bases));
+	m->bases[0] = (struct base){ .key = { params->keep, params->value, params->with_objects,
+					      params->mean } };
+	return m->bases;
+}
+
+void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
+		 const struct graph_params *params)
+{
+	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
+
+	if (!params->memo) {
+		frames_init(a, f, p, &params->keep, params->with_objects);
+		return;
+	}
+	if (!b) {
+		b = add_base(params->memo, params);
+		frames_init(&b->arena, &b->frames, p, &params->keep, params->with_objects);
+	}
+	*f = b->frames;
+}
+
+/* The samples of `all` that `p` has not; their number in *n. */
+static struct sample *other_samples(struct arena *a, const struct profile *all,
+				    const struct profile *p, uint32_t *n)
+{
+	struct sample *others = arena_many_raw(a, all->nsamples, struct sample);
+	uint32_t k = 0;
+
+	*n = 0;
+	for (uint32_t i = 0; i < all->nsamples; i++) {
+		bool is_in = k < p->nsamples &&
+			     memcmp(&all->samples[i], &p->samples[k], sizeof(*all->samples)) == 0;
+
+		others[*n] = all->samples[i];
+		*n += !is_in;
+		k += is_in;
+	}
+	return others;
+}
+
+/* Weights are sums over samples: where most of the profile is left, count what is not. NULL if
+ * that is not known, or no less work. */
+static struct node_weight *weights_by_difference(struct arena *a, const struct profile *p,
+						 const struct frames *f,
+						 const struct graph_params *params)
+{
+	const struct graph_memo *m = params->memo;
+	const struct base *whole = m->whole ? find_base(m->whole, params) : NULL;
+	struct profile others = *p;
+	struct arena scratch = { 0 };
+	struct node_weight *w = NULL;
+
+	if (!whole || !whole->weights || whole->frames.nnodes != f->nnodes ||
+	    p->nsamples <= m->all->nsamples / 2)
+		return NULL;
+	others.samples = other_samples(&scratch, m->all, p, &others.nsamples);
+	if (others.nsamples == m->all->nsamples - p->nsamples)
+		w = weights_count(a, &others, f, NULL, params);
+	for (uint32_t i = 0; w && i < f->nnodes; i++) {
+		const struct node_weight *all = &whole->weights[i];
+
+		w[i] = (struct node_weight){ int_add(all->flat, int_neg(w[i].flat)),
+					     int_add(all->flat_div, int_neg(w[i].flat_div)),
+					     int_add(all->cum, int_neg(w[i].cum)),
+					     int_add(all->cum_div, int_neg(w[i].cum_div)),
+					     all->inlined - w[i].inlined };
+	}
+	arena_release(&scratch);
+	return w;
+}
+
+struct node_weight *memo_weights(struct arena *a, const struct profile *p, const struct frames *f,
+				 const bool *wanted, const struct graph_params *params)
+{
+	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
+
+	if (!b || (wanted && !b->weights))
+		return weights_count(a, p, f, wanted, params);
+	if (!b->weights)
+		b->weights = weights_by_difference(&b->arena, p, f, params);
+	if (!b->weights)
+		b->weights = weights_count(&b->arena, p, f, NULL, params);
+	return b->weights;
+}
+
+/* ---- edges */
+
+static bool same_walk(const struct edge_walk *a, const struct edge_walk *b)
+{
+	return a->nhops == b->nhops && a->near == b->near && a->in_order == b->in_order &&
+	       memcmp(a->hops, b->hops, a->nhops * sizeof(*a->hops)) == 0;
+}
+
+bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *walk,
+		     const struct graph_params *params)
+{
+	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
+
+	for (size_t i = 0; b && i < b->nlists; i++) {
+		struct edge_list found = b->lists[i];
+
+		if (!same_walk(&found.walk, walk))
+			continue;
+		memmove(b->lists + 1, b->lists, i * sizeof(*b->lists));
+		b->lists[0] = found;
+		g->edges = arena_copy(a, found.edges, found.nedges * sizeof(*found.edges));
+		g->nedges = found.nedges;
+		return true;
+	}
+	return false;
+}
+
+void memo_keep_edges(const struct graph *g, const struct edge_walk *walk,
+		     const struct graph_params *params)
+{
+	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
+	struct edge_list list = { .walk = *walk, .nedges = g->nedges };
+
+	if (!b || g->nedges > MAX_EDGES)
+		return;
+	list.walk.hops = arena_copy(&list.arena, walk->hops, walk->nhops * sizeof(*walk->hops));
+	list.edges = arena_copy(&list.arena, g->edges, g->nedges * sizeof(*g->edges));
+	if (b->nlists == MAX_EDGE_LISTS)
+		arena_release(&b->lists[--b->nlists].arena);
+	memmove(b->lists + 1, b->lists, b->nlists++ * sizeof(*b->lists));
+	b->lists[0] = list;
+}

@@ -9,6 +9,7 @@
 #ifndef ANALYZE_ANALYZE_H
 #define ANALYZE_ANALYZE_H
 
+#include "analyze/cache.h"
 #include "analyze/flags.h"
 #include "analyze/views.h"
 #include "base/buf.h"
@@ -21,6 +22,9 @@ struct session {
 	struct profile profile; /* merged, named, as it came: not filtered */
 	int threads;
 	struct viewed viewed;
+	/* Of those who ask for many reports: what the next may need again is kept. */
+	bool keeps_slices;
+	struct cache cache;
 };
 
 /* Reads, merges and names what the command line asks for. */

@@ -210,6 +210,7 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 void session_release(struct session *s)
 {
 	viewed_release(&s->viewed);
+	cache_release(&s->cache);
 	arena_release(&s->arena);
 	strings_release(&s->strings);
 }

@@ -13,12 +13,11 @@ struct pipeline {
 	const struct analyze_request *q;
 	struct analyze_options o; /* as the report overrides them */
 	struct arena *a;
-	struct profile p;
-	struct label_units units;
+	struct cache *cache;
+	struct slice *all;   /* before filters */
+	struct slice *slice; /* after them */
+	struct profile p;    /* the report's own */
 	struct buf *warnings;
-	/* compiled */
-	struct regex *focus, *ignore, *hide, *show, *show_from, *prune_from, *tagshow, *taghide;
-	struct tag_match *tagfocus, *tagignore;
 	struct regex *argument;
 	const char *filters[12];
 	struct report_params params;
@@ -47,17 +46,61 @@ static void override_options(struct pipeline *x)
 	}
 }
 
-static void add_tag_frames(struct pipeline *x)
-{
-	struct tag_frames t = { .root_keys = x->o.tagroot,
-				.leaf_keys = x->o.tagleaf,
-				.unit = str_of(x->o.unit) };
+/* ---- before filters */
 
-	profile_add_tag_frames(x->a, &x->p, &t);
-	if (*x->o.tagroot && !t.has_root)
-		buf_puts(x->warnings, "TagRoot expression matched no samples\n");
-	if (*x->o.tagleaf && !t.has_leaf)
-		buf_puts(x->warnings, "TagLeaf expression matched no samples\n");
+static void add_tag_frames(const struct analyze_options *o, struct slice *slice)
+{
+	struct tag_frames t = { .root_keys = o->tagroot,
+				.leaf_keys = o->tagleaf,
+				.unit = str_of(o->unit) };
+
+	profile_add_tag_frames(&slice->arena, &slice->p, &t);
+	if (*o->tagroot && !t.has_root)
+		buf_puts(&slice->warnings, "TagRoot expression matched no samples\n");
+	if (*o->tagleaf && !t.has_leaf)
+		buf_puts(&slice->warnings, "TagLeaf expression matched no samples\n");
+}
+
+/* Values of options, so that different ones make different keys. */
+static const char *make_key(struct arena *a, const char *const *values, size_t n)
+{
+	struct buf key = { 0 };
+	const char *text;
+
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&key, "%zu:%s", strlen(values[i]), values[i]);
+	text = str_dup(a, buf_view(&key));
+	buf_release(&key);
+	return text;
+}
+
+static void use_slice(struct pipeline *x, struct slice *slice)
+{
+	buf_str(x->warnings, buf_view(&slice->warnings));
+	x->slice = slice;
+	x->p = slice->p;
+}
+
+static void open_unfiltered(struct pipeline *x)
+{
+	const struct analyze_options *o = &x->o;
+	bool has_tags = *o->tagroot || *o->tagleaf;
+	/* Graphs that are kept with the slice have file names as these two leave them. */
+	const char *values[] = { o->tagroot, o->tagleaf, has_tags ? o->unit : "", o->trim_path,
+				 o->source_path };
+	const char *key = make_key(x->a, values, sizeof(values) / sizeof(*values));
+	struct slice *slice = cache_find(x->cache, key);
+
+	if (!slice) {
+		slice = slice_new(key);
+		slice->p = x->s->profile;
+		profile_label_units(&slice->arena, &slice->p, &slice->units, &slice->warnings);
+		add_tag_frames(o, slice);
+		slice->graphs = graph_memo_new(NULL, NULL);
+		cache_add(x->cache, slice);
+	}
+	x->all = slice;
+	use_slice(x, slice);
 }
 
 /* ---- filters */
@@ -70,56 +113,97 @@ static bool compile(const char *name, const char *value, struct regex **re, stru
 	return *re || err_wrap(e, "parsing %s regexp", name);
 }
 
-static bool compile_tag(struct pipeline *x, const char *name, const char *value,
-			struct tag_match **m, struct err *e)
+static bool compile_tag(const char *name, const char *value, struct tag_match **m,
+			struct buf *warnings, struct err *e)
 {
 	if (!*value)
 		return true;
-	*m = tag_match_compile(name, value, x->warnings, e);
+	*m = tag_match_compile(name, value, warnings, e);
 	return *m;
 }
 
-static bool compile_filters(struct pipeline *x, struct err *e)
-{
-	const struct analyze_options *o = &x->o;
+struct filters {
+	struct regex *focus, *ignore, *hide, *show, *show_from, *prune_from, *tagshow, *taghide;
+	struct tag_match *tagfocus, *tagignore;
+};
 
-	return compile("focus", o->focus, &x->focus, e) &&
-	       compile("ignore", o->ignore, &x->ignore, e) &&
-	       compile("hide", o->hide, &x->hide, e) && compile("show", o->show, &x->show, e) &&
-	       compile("show_from", o->show_from, &x->show_from, e) &&
-	       compile_tag(x, "tagfocus", o->tagfocus, &x->tagfocus, e) &&
-	       compile_tag(x, "tagignore", o->tagignore, &x->tagignore, e) &&
-	       compile("prune_from", o->prune_from, &x->prune_from, e) &&
-	       compile("tagshow", o->tagshow, &x->tagshow, e) &&
-	       compile("taghide", o->taghide, &x->taghide, e);
+static bool compile_filters(struct filters *f, const struct analyze_options *o,
+			    struct buf *warnings, struct err *e)
+{
+	return compile("focus", o->focus, &f->focus, e) &&
+	       compile("ignore", o->ignore, &f->ignore, e) &&
+	       compile("hide", o->hide, &f->hide, e) && compile("show", o->show, &f->show, e) &&
+	       compile("show_from", o->show_from, &f->show_from, e) &&
+	       compile_tag("tagfocus", o->tagfocus, &f->tagfocus, warnings, e) &&
+	       compile_tag("tagignore", o->tagignore, &f->tagignore, warnings, e) &&
+	       compile("prune_from", o->prune_from, &f->prune_from, e) &&
+	       compile("tagshow", o->tagshow, &f->tagshow, e) &&
+	       compile("taghide", o->taghide, &f->taghide, e);
+}
+
+static void free_filters(struct filters *f)
+{
+	regex_free(f->focus);
+	regex_free(f->ignore);
+	regex_free(f->hide);
+	regex_free(f->show);
+	regex_free(f->show_from);
+	regex_free(f->prune_from);
+	regex_free(f->tagshow);
+	regex_free(f->taghide);
+	tag_match_free(f->tagfocus);
+	tag_match_free(f->tagignore);
+}
+
+static bool filter_slice(const struct pipeline *x, struct slice *slice, struct err *e)
+{
+	struct filters f = { 0 };
+	bool ok = compile_filters(&f, &x->o, &slice->warnings, e);
+
+	if (ok)
+		profile_filter(&slice->arena, &slice->p,
+			       &(struct profile_filter){ f.focus, f.ignore, f.hide, f.show,
+							 f.show_from, f.prune_from, f.tagfocus,
+							 f.tagignore, f.tagshow, f.taghide,
+							 &x->all->units, x->s->threads },
+			       &slice->warnings);
+	free_filters(&f);
+	return ok;
+}
+
+/* The others change stacks, these choose samples and labels. */
+static bool only_selects(const struct analyze_options *o)
+{
+	return !*o->hide && !*o->show && !*o->show_from && !*o->prune_from;
 }
 
 static bool apply_filters(struct pipeline *x, struct err *e)
 {
-	struct profile_filter f;
+	const struct analyze_options *o = &x->o;
+	const char *values[] = { x->all->key, o->focus,	    o->ignore,	  o->hide,
+				 o->show,     o->show_from, o->tagfocus,  o->tagignore,
+				 o->tagshow,  o->taghide,   o->prune_from };
+	const char *none[] = { x->all->key, "", "", "", "", "", "", "", "", "", "" };
+	const char *key = make_key(x->a, values, sizeof(values) / sizeof(*values));
+	struct slice *slice;
 
-	if (!compile_filters(x, e))
-		return false;
-	f = (struct profile_filter){ x->focus,	   x->ignore,	  x->hide,     x->show,
-				     x->show_from, x->prune_from, x->tagfocus, x->tagignore,
-				     x->tagshow,   x->taghide,	  &x->units };
-	profile_filter(x->a, &x->p, &f, x->warnings);
+	if (strcmp(key, make_key(x->a, none, sizeof(none) / sizeof(*none))) == 0)
+		return true;
+	slice = cache_find(x->cache, key);
+	if (!slice) {
+		slice = slice_new(key);
+		slice->p = x->all->p;
+		slice->parent = x->all;
+		if (!filter_slice(x, slice, e)) {
+			buf_str(x->warnings, buf_view(&slice->warnings));
+			slice_free(slice);
+			return false;
+		}
+		slice->graphs = graph_memo_new(only_selects(o) ? x->all->graphs : NULL, &x->all->p);
+		cache_add(x->cache, slice);
+	}
+	use_slice(x, slice);
 	return true;
-}
-
-static void free_filters(struct pipeline *x)
-{
-	regex_free(x->focus);
-	regex_free(x->ignore);
-	regex_free(x->hide);
-	regex_free(x->show);
-	regex_free(x->show_from);
-	regex_free(x->prune_from);
-	regex_free(x->tagshow);
-	regex_free(x->taghide);
-	regex_free(x->argument);
-	tag_match_free(x->tagfocus);
-	tag_match_free(x->tagignore);
 }
 
 /* The filters that a report's header lists. */
@@ -149,17 +233,16 @@ static void list_filters(struct pipeline *x)
 /* ---- totals */
 
 /* What 100% is: of all samples, or, when there are any, of the base of a -diff_base. */
-static int64_t total(const struct pipeline *x, uint32_t value)
+static int64_t count_total(const struct profile *p, uint32_t value, bool mean)
 {
-	const struct profile *p = &x->p;
-	bool *is_base = arena_many(x->a, p->nlabel_sets, bool);
+	bool *is_base = xcalloc(p->nlabel_sets, sizeof(*is_base));
 	int64_t sum = 0, div = 0, base_sum = 0, base_div = 0;
 
 	for (uint32_t s = 0; s < p->nlabel_sets; s++)
 		is_base[s] = label_set_is_base(p, s);
 	for (uint32_t i = 0; i < p->nsamples; i++) {
 		const int64_t *v = sample_values(p, &p->samples[i]);
-		int64_t weight = int_abs(v[value]), d = x->o.mean ? v[0] : 0;
+		int64_t weight = int_abs(v[value]), d = mean ? v[0] : 0;
 
 		sum = int_add(sum, weight);
 		div = int_add(div, d);
@@ -168,7 +251,20 @@ static int64_t total(const struct pipeline *x, uint32_t value)
 			base_div = int_add(base_div, d);
 		}
 	}
+	free(is_base);
 	return base_sum > 0 ? divided(base_sum, base_div) : divided(sum, div);
+}
+
+static int64_t total(struct slice *slice, uint32_t value, bool mean)
+{
+	struct slice_total t = { value, mean, 0 };
+
+	for (size_t i = 0; i < slice->totals.n; i++)
+		if (slice->totals.at[i].value == value && slice->totals.at[i].mean == mean)
+			return slice->totals.at[i].total;
+	t.total = count_total(&slice->p, value, mean);
+	vec_push(&slice->totals, t);
+	return t.total;
 }
 
 static struct granularity granularity(const struct analyze_options *o)
@@ -222,7 +318,7 @@ static bool set_params(struct pipeline *x, struct err *e)
 					    .trim_path = o->trim_path,
 					    .source_path = o->source_path,
 					    .intel_syntax = o->intel_syntax,
-					    .units = &x->units,
+					    .units = &x->all->units,
 					    .threads = x->s->threads,
 					    .into = x->q->into };
 	if (*x->q->argument) {
@@ -231,7 +327,7 @@ static bool set_params(struct pipeline *x, struct err *e)
 			return err_wrap(e, "parsing argument regexp %s", x->q->argument);
 		x->params.regex = x->argument;
 	}
-	x->params.total = total(x, value);
+	x->params.total = total(x->slice, value, o->mean);
 	return true;
 }
 
@@ -253,33 +349,40 @@ static void trim_paths(struct pipeline *x)
 	}
 }
 
+static bool print(struct pipeline *x, struct buf *out, struct err *e)
+{
+	unsigned flags = x->q->report->flags;
+
+	if (flags & REPORT_PROFILE)
+		profile_aggregate(x->a, &x->p, &x->params.keep);
+	else
+		x->params.memo = x->slice->graphs;
+	if ((flags & (REPORT_GRAPH | REPORT_PATHS)) && x->params.keep.filename)
+		trim_paths(x);
+	if (flags & REPORT_GRAPH)
+		profile_remove_base_label(x->a, &x->p);
+	return report_print(out, x->q->report, x->a, &x->p, &x->params, e);
+}
+
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
 		    struct buf *warnings, struct err *e)
 {
 	struct arena scratch = { 0 };
+	struct cache once = { 0 };
 	struct pipeline x = { .s = s,
 			      .q = q,
 			      .o = *q->options,
 			      .a = &scratch,
-			      .p = s->profile,
+			      .cache = s->keeps_slices ? &s->cache : &once,
 			      .warnings = warnings };
 	bool relative = q->options->relative_percentages, ok;
 
-	profile_label_units(x.a, &x.p, &x.units, warnings);
 	override_options(&x);
-	add_tag_frames(&x);
+	open_unfiltered(&x);
 	ok = (!relative || apply_filters(&x, e)) && set_params(&x, e) &&
-	     (relative || apply_filters(&x, e));
-	if (ok) {
-		if (q->report->flags & REPORT_PROFILE)
-			profile_aggregate(x.a, &x.p, &x.params.keep);
-		if ((q->report->flags & (REPORT_GRAPH | REPORT_PATHS)) && x.params.keep.filename)
-			trim_paths(&x);
-		if (q->report->flags & REPORT_GRAPH)
-			profile_remove_base_label(x.a, &x.p);
-		ok = report_print(out, q->report, x.a, &x.p, &x.params, e);
-	}
-	free_filters(&x);
+	     (relative || apply_filters(&x, e)) && print(&x, out, e);
+	regex_free(x.argument);
+	cache_release(&once);
 	arena_release(&scratch);
 	return ok;
 }

@@ -1,5 +1,6 @@
 #include "analyze/output.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static const struct report *find_report(const struct view *view, const char *com
 
 static bool is_shown(const struct output *o)
 {
-	return o->view && o->view->shown && !*o->q->options->output;
+	return o->view && o->view->shown && !*o->q->options->output && !o->q->pipe;
 }
 
 /* Would it garble the terminal? */
@@ -32,7 +33,7 @@ static bool wants_file(const struct output *o)
 {
 	bool is_binary = o->view ? !o->view->shown : o->report->flags & REPORT_BINARY;
 
-	return is_binary && (o->q->is_interactive || isatty(STDOUT_FILENO));
+	return is_binary && !o->q->pipe && (o->q->is_interactive || isatty(STDOUT_FILENO));
 }
 
 /* Where the report goes: -output, a fresh file for what would garble a terminal, or stdout. */
@@ -40,7 +41,7 @@ static int open_output(const struct output *o, struct buf *warnings, struct err 
 {
 	const char *path = o->q->options->output;
 	char name[64], suffix[32];
-	int fd = STDOUT_FILENO;
+	int fd = o->q->pipe ? o->q->pipe : STDOUT_FILENO;
 
 	if (*path) {
 		fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
@@ -52,7 +53,7 @@ static int open_output(const struct output *o, struct buf *warnings, struct err 
 		fd = create_numbered("profile", suffix, name, sizeof(name), e);
 		path = name;
 	}
-	if (fd >= 0 && fd != STDOUT_FILENO)
+	if (fd >= 0 && fd != STDOUT_FILENO && fd != o->q->pipe)
 		buf_printf(warnings, "Generating report in %s\n", path);
 	return fd;
 }
@@ -78,6 +79,12 @@ static bool draw(const struct output *o, struct buf *out, struct err *e)
 	return ok;
 }
 
+/* Did the person, or the command that reads, want no more of it? */
+static bool was_enough(const struct output_request *q, const struct buf *out)
+{
+	return out->write_errno == ECANCELED || (q->pipe && out->write_errno == EPIPE);
+}
+
 /* The file is opened when the first bytes are there: a failed report must not truncate it. */
 static bool deliver(const struct output *o, struct buf *out, struct buf *warnings, struct err *e)
 {
@@ -90,8 +97,8 @@ static bool deliver(const struct output *o, struct buf *out, struct buf *warning
 			return false;
 		buf_to_fd(out, fd);
 	}
-	ok = buf_flush(out, e);
-	if (out->fd != STDOUT_FILENO && close(out->fd) != 0 && ok)
+	ok = buf_flush(out, e) || was_enough(o->q, out);
+	if (out->fd != STDOUT_FILENO && out->fd != o->q->pipe && close(out->fd) != 0 && ok)
 		ok = err_system(e, "close", o->q->options->output);
 	return ok;
 }
@@ -104,14 +111,14 @@ bool output_report(struct session *s, const struct output_request *q, struct buf
 	struct analyze_request request = { .report = o.report,
 					   .argument = q->argument,
 					   .options = q->options };
-	struct buf out = { 0 };
+	struct buf out = { .stop = q->stop };
 	bool ok;
 
 	if (!o.report)
 		return err_set(e, ERR_USAGE, "-%s is not there yet in this version",
 			       q->command->name);
 	if (!view && !*q->options->output && !wants_file(&o))
-		buf_to_fd(&out, STDOUT_FILENO);
+		buf_to_fd(&out, q->pipe ? q->pipe : STDOUT_FILENO);
 	ok = analyze_report(s, &request, &out, warnings, e) && draw(&o, &out, e);
 	if (ok && is_shown(&o))
 		ok = view_show(&s->viewed, view, buf_view(&out), q->is_interactive, e);

@@ -213,8 +213,10 @@ void usage_shell(struct buf *out, const char *program)
 	buf_puts(out, "    q/quit/exit/^D   ");
 	put(out, STR("Exit @\n"), program);
 	put_settings(out, "");
-	buf_puts(out, "  :   Clear focus/ignore/hide/tagfocus/tagignore\n"
-		      "\n"
+	buf_puts(out, "  :   Clear focus/ignore/hide/tagfocus/tagignore\n");
+	if (!is_pprof(program))
+		buf_puts(out, "  |   Let a command read the report: top | head\n");
+	buf_puts(out, "\n"
 		      "  type \"help <cmd|option>\" for more information\n");
 }
 

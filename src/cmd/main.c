@@ -1,10 +1,12 @@
 /* main.c - the program: reads the command line, runs one report, prints what went wrong. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analyze/output.h"
+#include "analyze/shell.h"
 #include "analyze/usage.h"
 #include "base/path.h"
 #include "cmd/cmd.h"
@@ -26,23 +28,27 @@ void print_warnings(struct buf *warnings)
 	warnings->n = 0;
 }
 
-/* Greets; commands come with the shell. */
+/* Set by Ctrl-C while a person is at the shell. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
 static bool run_shell(struct session *s, const struct command_line *c, struct err *e)
 {
-	struct buf greeting = { 0 };
-	bool ok = analyze_greet(s, &c->options, &greeting, e);
-	char first;
+	bool is_terminal = isatty(STDIN_FILENO);
+	struct sigaction action = { .sa_handler = on_interrupt };
 
-	if (ok) {
-		buf_to_fd(&greeting, STDERR_FILENO);
-		buf_flush(&greeting, e);
-		if (read(STDIN_FILENO, &first, 1) > 0)
-			ok = err_set(e, ERR_USAGE,
-				     "the shell has no commands yet in this version; ask for a "
-				     "report instead, e.g. -top");
-	}
-	buf_release(&greeting);
-	return ok;
+	if (is_terminal)
+		sigaction(SIGINT, &action, NULL);
+	return shell_run(s,
+			 &(struct shell_params){ .options = &c->options,
+						 .warn = print_warnings,
+						 .interrupted = is_terminal ? &interrupted : NULL },
+			 e);
 }
 
 static bool analyze(const struct command_line *c, struct buf *warnings, struct err *e)

@@ -208,7 +208,6 @@ struct growing {
 	struct profile *p;
 	vec(struct line) lines;
 	vec(struct function) functions;
-	uint32_t first_new; /* function */
 	struct map map;
 };
 
@@ -260,7 +259,7 @@ static void put_frames(struct growing *g, struct location *l, const struct symbo
 static void put_all_frames(struct naming *s)
 {
 	struct profile *p = s->p;
-	struct growing g = { .p = p, .first_new = p->nfunctions };
+	struct growing g = { .p = p };
 
 	p->mappings = arena_copy(s->a, p->mappings, p->nmappings * sizeof(*p->mappings));
 	p->locations = arena_copy(s->a, p->locations, p->nlocations * sizeof(*p->locations));
@@ -284,6 +283,61 @@ static void put_all_frames(struct naming *s)
 	p->nfunctions = (uint32_t)g.functions.n;
 	p->functions = vec_adopt(s->a, &g.functions);
 	map_release(&g.map);
+}
+
+static bool has_name(const struct profile *p, const struct location *l)
+{
+	for (uint32_t i = 0; i < l->nlines; i++) {
+		uint32_t f = p->lines[l->first_line + i].function;
+
+		if (f != NONE && (p->functions[f].name || p->functions[f].system_name))
+			return true;
+	}
+	return false;
+}
+
+/* Why the mapping's locations have no names, and what to do about it. */
+static void explain_mapping(struct naming *s, uint32_t mapping, uint32_t nmissing)
+{
+	const struct mapping *m = &s->p->mappings[mapping];
+	struct str file = profile_str(s->p, m->file), build_id = profile_str(s->p, m->build_id);
+	uint32_t at = s->binary_of[mapping];
+	struct buf *out = s->warnings;
+
+	buf_printf(out, "No names for %u address%s in %.*s", nmissing, nmissing == 1 ? "" : "es",
+		   STR_ARG(file));
+	if (build_id.n)
+		buf_printf(out, " (build ID %.*s)", STR_ARG(build_id));
+	buf_puts(out, ": ");
+	if (s->params->names_nothing) {
+		buf_puts(out, "no directory of $PATH exists. Set PATH, if only to /.\n");
+	} else if (at != NO_FILE && s->binaries.at[at].symbolizer) {
+		symbolizer_explain(s->binaries.at[at].symbolizer, out);
+		buf_puts(out, ". Install its debug package, set DEBUGINFOD_URLS, or set "
+			      "PPROF_BINARY_PATH to a directory with the unstripped file.\n");
+	} else {
+		buf_puts(out, "there is no such file here, or it is of another build. Set "
+			      "PPROF_BINARY_PATH to a directory that has it.\n");
+	}
+}
+
+static void explain(struct naming *s)
+{
+	const struct profile *p = s->p;
+	uint32_t *nmissing = arena_many(s->a, p->nmappings, uint32_t);
+
+	for (uint32_t i = 0; i < p->nlocations; i++) {
+		const struct location *l = &p->locations[i];
+
+		if (l->mapping != NONE && !has_name(p, l))
+			nmissing[l->mapping]++;
+	}
+	for (uint32_t i = 0; i < p->nmappings; i++) {
+		struct str file = profile_str(p, p->mappings[i].file);
+
+		if (nmissing[i] && file.n && !is_unsymbolizable(file) && !is_http_url(file))
+			explain_mapping(s, i, nmissing[i]);
+	}
 }
 
 static void close_binaries(struct naming *s)
@@ -310,5 +364,7 @@ void profile_symbolize(struct arena *a, struct profile *p, const struct symboliz
 		find_all_frames(&s);
 		put_all_frames(&s);
 	}
+	if (params->explain)
+		explain(&s);
 	close_binaries(&s);
 }

@@ -81,12 +81,13 @@ static struct symbolize_mode read_symbolize(struct arena *a, const char *value,
 }
 
 static void symbolize_locally(struct arena *a, struct profile *p, const struct symbolize_mode *mode,
-			      const struct analyze_options *o, struct buf *warnings)
+			      const struct analyze_options *o, const char **reasons,
+			      struct buf *warnings)
 {
 	const char *path = getenv("PATH");
 	struct symbol_tools tools = { .option = o->tools, .path = path ? path : "" };
 	struct symbolize_params params = { .force = mode->force,
-					   .explain = o->verbose || isatty(STDERR_FILENO),
+					   .reasons = reasons,
 					   .threads = parallel_cores() };
 
 	params.names_nothing = !symbol_tools_choose(&tools, mode->only_names, &params.symbolizer);
@@ -98,13 +99,19 @@ bool symbolize(struct arena *a, struct profile *p, const struct analyze_options 
 	       struct fetch_remote *remote, struct buf *warnings, struct err *e)
 {
 	struct symbolize_mode mode = read_symbolize(a, o->symbolize, warnings);
+	const char **reasons = NULL;
 
 	if (mode.is_off)
 		return true;
+	/* Where nobody looks these lines would only be in the way of who compares with pprof. */
+	if (o->verbose || isatty(STDERR_FILENO))
+		reasons = arena_many(a, p->nmappings, const char *);
 	if (mode.local)
-		symbolize_locally(a, p, &mode, o, warnings);
+		symbolize_locally(a, p, &mode, o, reasons, warnings);
 	if (mode.remote && !symbolz(a, p, remote, mode.force, e))
 		return false;
+	if (reasons)
+		profile_explain_names(p, reasons, warnings);
 	profile_demangle(a, p, mode.demangle, mode.force);
 	return true;
 }

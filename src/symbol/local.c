@@ -285,6 +285,36 @@ static void put_all_frames(struct naming *s)
 	map_release(&g.map);
 }
 
+/* Why the mapping's locations may have no names, and what to do about it. */
+static const char *reason_for(struct naming *s, uint32_t mapping)
+{
+	uint32_t at = s->binary_of[mapping];
+	struct buf text = { 0 };
+	char *reason;
+
+	if (s->params->names_nothing)
+		return "no directory of $PATH exists. Set PATH, if only to /.";
+	if (at == NO_FILE || !s->binaries.at[at].symbolizer)
+		return "there is no such file here, or it is of another build. Set "
+		       "PPROF_BINARY_PATH to a directory that has it.";
+	symbolizer_explain(s->binaries.at[at].symbolizer, &text);
+	buf_puts(&text, ". Install its debug package, set DEBUGINFOD_URLS, or set "
+			"PPROF_BINARY_PATH to a directory with the unstripped file.");
+	reason = str_dup(s->a, buf_view(&text));
+	buf_release(&text);
+	return reason;
+}
+
+static void give_reasons(struct naming *s)
+{
+	for (uint32_t i = 0; i < s->p->nmappings; i++) {
+		struct str file = profile_str(s->p, s->p->mappings[i].file);
+
+		if (file.n && !is_unsymbolizable(file) && !is_http_url(file))
+			s->params->reasons[i] = reason_for(s, i);
+	}
+}
+
 static bool has_name(const struct profile *p, const struct location *l)
 {
 	for (uint32_t i = 0; i < l->nlines; i++) {
@@ -296,35 +326,9 @@ static bool has_name(const struct profile *p, const struct location *l)
 	return false;
 }
 
-/* Why the mapping's locations have no names, and what to do about it. */
-static void explain_mapping(struct naming *s, uint32_t mapping, uint32_t nmissing)
+void profile_explain_names(const struct profile *p, const char *const *reasons, struct buf *out)
 {
-	const struct mapping *m = &s->p->mappings[mapping];
-	struct str file = profile_str(s->p, m->file), build_id = profile_str(s->p, m->build_id);
-	uint32_t at = s->binary_of[mapping];
-	struct buf *out = s->warnings;
-
-	buf_printf(out, "No names for %u address%s in %.*s", nmissing, nmissing == 1 ? "" : "es",
-		   STR_ARG(file));
-	if (build_id.n)
-		buf_printf(out, " (build ID %.*s)", STR_ARG(build_id));
-	buf_puts(out, ": ");
-	if (s->params->names_nothing) {
-		buf_puts(out, "no directory of $PATH exists. Set PATH, if only to /.\n");
-	} else if (at != NO_FILE && s->binaries.at[at].symbolizer) {
-		symbolizer_explain(s->binaries.at[at].symbolizer, out);
-		buf_puts(out, ". Install its debug package, set DEBUGINFOD_URLS, or set "
-			      "PPROF_BINARY_PATH to a directory with the unstripped file.\n");
-	} else {
-		buf_puts(out, "there is no such file here, or it is of another build. Set "
-			      "PPROF_BINARY_PATH to a directory that has it.\n");
-	}
-}
-
-static void explain(struct naming *s)
-{
-	const struct profile *p = s->p;
-	uint32_t *nmissing = arena_many(s->a, p->nmappings, uint32_t);
+	uint32_t *nmissing = xcalloc(p->nmappings, sizeof(*nmissing));
 
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		const struct location *l = &p->locations[i];
@@ -334,10 +338,18 @@ static void explain(struct naming *s)
 	}
 	for (uint32_t i = 0; i < p->nmappings; i++) {
 		struct str file = profile_str(p, p->mappings[i].file);
+		struct str build_id = profile_str(p, p->mappings[i].build_id);
 
-		if (nmissing[i] && file.n && !is_unsymbolizable(file) && !is_http_url(file))
-			explain_mapping(s, i, nmissing[i]);
+		if (!nmissing[i] || !reasons[i])
+			continue;
+		buf_printf(out, "No names for %u address%s in ", nmissing[i],
+			   nmissing[i] == 1 ? "" : "es");
+		buf_str(out, file);
+		if (build_id.n)
+			buf_printf(out, " (build ID %.*s)", STR_ARG(build_id));
+		buf_printf(out, ": %s\n", reasons[i]);
 	}
+	free(nmissing);
 }
 
 static void close_binaries(struct naming *s)
@@ -364,7 +376,7 @@ void profile_symbolize(struct arena *a, struct profile *p, const struct symboliz
 		find_all_frames(&s);
 		put_all_frames(&s);
 	}
-	if (params->explain)
-		explain(&s);
+	if (params->reasons)
+		give_reasons(&s);
 	close_binaries(&s);
 }

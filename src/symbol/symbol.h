@@ -118,14 +118,18 @@ struct symbolize_params {
 	struct symbolizer_params symbolizer;
 	bool names_nothing; /* only look for the files, and warn */
 	bool force;	    /* mappings that have names too */
-	bool explain; /* a line for each mapping whose names are missing: why, and how to fix it */
 	int threads;
+	/* If not NULL, one for each mapping: gets why names may be missing, and how to fix it. */
+	const char **reasons;
 };
 
 /* Names the locations of a profile by the files that its mappings name. New functions come after
  * those there are. `warnings` gets pprof's lines about files that cannot be used. */
 void profile_symbolize(struct arena *a, struct profile *p, const struct symbolize_params *params,
 		       struct buf *warnings);
+
+/* A line for each mapping that has locations without a name, and a reason. */
+void profile_explain_names(const struct profile *p, const char *const *reasons, struct buf *out);
 
 /* ---- symbols (symlist.c) */
 

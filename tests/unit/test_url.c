@@ -102,8 +102,7 @@ TEST(the_timeout_follows_from_the_seconds)
 	check_times("http://h/x?seconds=9", 5, 2, &(struct url_source){ five, 5, 7000 });
 	check_times(bad, 0, 0, &(struct url_source){ bad, 0, 65000 });
 	/* what servers do when they are not told */
-	check_times("h:1", 0, 0,
-		    &(struct url_source){ bare, 30, 65000 });
+	check_times("h:1", 0, 0, &(struct url_source){ bare, 30, 65000 });
 	check_times(cpu, 0, 1, &(struct url_source){ cpu, 30, 6000 });
 }
 

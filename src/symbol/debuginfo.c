@@ -131,7 +131,7 @@ static void index_units(struct debug_info *d)
 		n = 0;
 	for (size_t i = 0; i < n; i++) {
 		Dwarf_Arange *entry = dwarf_onearange(table, i);
-		struct unit_offset key, *found;
+		struct unit_offset key = { 0 }, *found;
 		Dwarf_Addr low;
 		Dwarf_Word bytes;
 

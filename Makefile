@@ -149,8 +149,7 @@ bench:
 man: $(MAN)
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
-	{ cat $<; $(if $(filter kiln.1 kiln-diff.1,$*),build/kiln $(patsubst kiln-%.1,%,$(filter kiln-%,$*)) --scdoc;) } \
-		| scdoc > $@
+	{ cat $<; build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc; } | scdoc > $@
 
 install: build/kiln man
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln

@@ -66,3 +66,35 @@ void args_complete(struct buf *out, const struct option_table *t)
 	for (size_t i = 0; i < t->n; i++)
 		buf_printf(out, "--%s\n", t->at[i].name);
 }
+
+/* Underscores would set text in italics. */
+static void put_escaped(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		if (strchr("_*\\", text.p[i]))
+			buf_char(out, '\\');
+		buf_char(out, text.p[i]);
+	}
+}
+
+void args_scdoc(struct buf *out, const struct option_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct option_def *d = &t->at[i];
+		struct buf initial = { 0 };
+
+		buf_puts(out, "\n*--");
+		put_escaped(out, str_of(d->name));
+		buf_printf(out, *d->spelling ? "* _%s_\n\t" : "*%s\n\t", d->spelling);
+		put_escaped(out, str_of(d->help));
+		buf_puts(out, ".");
+		option_print(&initial, t, d, t->defaults);
+		if (initial.n && d->type != OPTION_BOOL && !str_eq(buf_view(&initial), STR("-1"))) {
+			buf_puts(out, " Default: ");
+			put_escaped(out, buf_view(&initial));
+			buf_puts(out, ".");
+		}
+		buf_char(out, '\n');
+		buf_release(&initial);
+	}
+}

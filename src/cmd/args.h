@@ -13,5 +13,7 @@ bool args_take(const struct option_table *t, void *options, struct arena *a, int
 void args_usage(struct buf *out, const struct option_table *t);
 /* Appends the names, one a line, for completion. */
 void args_complete(struct buf *out, const struct option_table *t);
+/* Appends the options' part of a manual page, in scdoc's language. */
+void args_scdoc(struct buf *out, const struct option_table *t);
 
 #endif

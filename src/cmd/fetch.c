@@ -235,8 +235,8 @@ int cmd_fetch(int argc, char **argv)
 	bool ok;
 
 	argc--, argv++;
-	if (argc == 1 && strcmp(argv[0], "--complete") == 0) {
-		args_complete(&out, &table);
+	if (argc == 1 && (strcmp(argv[0], "--complete") == 0 || strcmp(argv[0], "--scdoc") == 0)) {
+		(argv[0][2] == 'c' ? args_complete : args_scdoc)(&out, &table);
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 	}
 	ok = args_take(&table, &o, &a, &argc, &argv, &e);

@@ -39,15 +39,6 @@ struct naming {
 	bool has_missing;
 };
 
-static bool is_unsymbolizable(struct str file)
-{
-	struct str base = path_base(file);
-
-	return (base.n && base.p[0] == '[') || str_has_prefix(base, STR("linux-vdso")) ||
-	       str_has_prefix(file, STR("/dev/dri/")) || str_has_prefix(file, STR("/memfd:")) ||
-	       str_eq(file, STR("//anon"));
-}
-
 /* Something:..., where the something has http in it. */
 static bool is_http_url(struct str file)
 {
@@ -118,7 +109,7 @@ static uint32_t open_mapping(struct naming *s, uint32_t mapping)
 			s->has_missing = true;
 		return NO_FILE;
 	}
-	if (is_unsymbolizable(file) || (!build_id.n && is_http_url(file)))
+	if (mapping_is_system(s->p, m) || (!build_id.n && is_http_url(file)))
 		return NO_FILE;
 	at = binary_for(s, m->file);
 	b = &s->binaries.at[at];
@@ -308,9 +299,10 @@ static const char *reason_for(struct naming *s, uint32_t mapping)
 static void give_reasons(struct naming *s)
 {
 	for (uint32_t i = 0; i < s->p->nmappings; i++) {
-		struct str file = profile_str(s->p, s->p->mappings[i].file);
+		const struct mapping *m = &s->p->mappings[i];
+		struct str file = profile_str(s->p, m->file);
 
-		if (file.n && !is_unsymbolizable(file) && !is_http_url(file))
+		if (file.n && !mapping_is_system(s->p, m) && !is_http_url(file))
 			s->params->reasons[i] = reason_for(s, i);
 	}
 }

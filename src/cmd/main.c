@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "analyze/output.h"
-#include "analyze/shell.h"
+#include "shell/shell.h"
 #include "analyze/usage.h"
 #include "base/path.h"
 #include "cmd/cmd.h"

@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyze/shell_complete.h"
-#include "analyze/shell_parse.h"
+#include "shell/complete.h"
+#include "shell/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

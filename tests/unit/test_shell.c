@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "analyze/shell_complete.h"
-#include "analyze/shell_history.h"
-#include "analyze/shell_parse.h"
+#include "shell/complete.h"
+#include "shell/history.h"
+#include "shell/parse.h"
 #include "base/regex.h"
 #include "profiles.h"
 

@@ -1,12 +1,12 @@
-/* shell_parse.h - what a line of the shell asks for. Nothing is run or printed here.
+/* parse.h - what a line of the shell asks for. Nothing is run or printed here.
  *
  *	focus=main		an assignment, carried out on the settings
  *	top 5 -runtime -cum	a report, with settings of its own
  *	traces main | less	... and a command that reads it
  *	o, help top, q
  */
-#ifndef ANALYZE_SHELL_PARSE_H
-#define ANALYZE_SHELL_PARSE_H
+#ifndef SHELL_PARSE_H
+#define SHELL_PARSE_H
 
 #include "analyze/options.h"
 #include "base/arena.h"

@@ -1,4 +1,4 @@
-#include "analyze/shell_complete.h"
+#include "shell/complete.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "analyze/options.h"
-#include "analyze/shell_parse.h"
+#include "shell/parse.h"
 #include "base/buf.h"
 
 struct completer {

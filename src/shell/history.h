@@ -1,12 +1,12 @@
-/* shell_history.h - lines that were typed in earlier sessions, in a file that only their user
+/* history.h - lines that were typed in earlier sessions, in a file that only their user
  * reads.
  *
  * $XDG_STATE_HOME/kiln/history, or ~/.local/state/kiln/history. Every line is written when it is
  * entered, so that sessions at the same time do not overwrite each other's. A file that cannot be
  * written is done without.
  */
-#ifndef ANALYZE_SHELL_HISTORY_H
-#define ANALYZE_SHELL_HISTORY_H
+#ifndef SHELL_HISTORY_H
+#define SHELL_HISTORY_H
 
 #include "base/arena.h"
 #include "base/str.h"

@@ -1,4 +1,4 @@
-#include "analyze/shell_parse.h"
+#include "shell/parse.h"
 
 #include <ctype.h>
 

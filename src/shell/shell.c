@@ -1,12 +1,12 @@
-#include "analyze/shell.h"
+#include "shell/shell.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "analyze/output.h"
-#include "analyze/shell_editor.h"
-#include "analyze/shell_parse.h"
-#include "analyze/shell_pipe.h"
+#include "shell/editor.h"
+#include "shell/parse.h"
+#include "shell/pipe.h"
 #include "analyze/usage.h"
 
 struct shell {

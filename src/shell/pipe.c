@@ -1,4 +1,4 @@
-#include "analyze/shell_pipe.h"
+#include "shell/pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>

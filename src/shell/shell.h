@@ -1,6 +1,6 @@
 /* shell.h - reports asked for one after the other, by a person or a script. */
-#ifndef ANALYZE_SHELL_H
-#define ANALYZE_SHELL_H
+#ifndef SHELL_SHELL_H
+#define SHELL_SHELL_H
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
-/* shell_pipe.h - a shell command that reads a report: "top | head". */
-#ifndef ANALYZE_SHELL_PIPE_H
-#define ANALYZE_SHELL_PIPE_H
+/* pipe.h - a shell command that reads a report: "top | head". */
+#ifndef SHELL_PIPE_H
+#define SHELL_PIPE_H
 
 #include <signal.h>
 #include <sys/types.h>

@@ -1,11 +1,11 @@
-/* shell_complete.h - what the word before the cursor could become.
+/* complete.h - what the word before the cursor could become.
  *
  * The first word is a command, a setting, a choice or a macro; after "help" the same; after
  * "name=" a value of that setting; after ">" a file; any other word is a regular expression, for
  * which names of functions stand, quoted so that they match themselves.
  */
-#ifndef ANALYZE_SHELL_COMPLETE_H
-#define ANALYZE_SHELL_COMPLETE_H
+#ifndef SHELL_COMPLETE_H
+#define SHELL_COMPLETE_H
 
 #include "base/vec.h"
 #include "profile/profile.h"

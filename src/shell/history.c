@@ -1,4 +1,4 @@
-#include "analyze/shell_history.h"
+#include "shell/history.h"
 
 #include <fcntl.h>
 #include <stdio.h>

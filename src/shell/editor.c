@@ -1,4 +1,4 @@
-#include "analyze/shell_editor.h"
+#include "shell/editor.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analyze/shell_history.h"
+#include "shell/history.h"
 #include "base/buf.h"
 
 enum { READ_BYTES = 1 << 16, LIST_MAX = 200 };

@@ -1,14 +1,14 @@
-/* shell_editor.h - lines from a person or from a script.
+/* editor.h - lines from a person or from a script.
  *
  * At a terminal that can do it: editing, history that outlives the session, completion by Tab, and
  * a list of candidates by another Tab. Elsewhere: plain lines.
  */
-#ifndef ANALYZE_SHELL_EDITOR_H
-#define ANALYZE_SHELL_EDITOR_H
+#ifndef SHELL_EDITOR_H
+#define SHELL_EDITOR_H
 
 #include <signal.h>
 
-#include "analyze/shell_complete.h"
+#include "shell/complete.h"
 
 struct shell_editor;
 

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "symbol/debugfile.h"
 #include "symbol/debuginfo.h"
+#include "symbol/gotable.h"
 #include "symbol/symtab.h"
 
 struct symbolizer {
@@ -22,7 +23,9 @@ struct symbolizer {
 	struct symtab listed;	  /* nm's, for SYMBOL_PLAIN */
 	struct elf debug_data;	  /* .gnu_debugdata, unpacked */
 	struct symtab more;	  /* symbols that were stripped from the object */
-	struct strings unlined;	  /* file names without a line */
+	struct go_table go;	  /* for programs without debug information */
+	bool has_go;
+	struct strings unlined; /* file names without a line */
 	vec(struct symbol_frame) frames;
 };
 
@@ -69,6 +72,8 @@ static void find_debug_info(struct symbolizer *s)
 		s->debug = read_debug_info(s->debug_file.path);
 		if (!s->debug)
 			symtab_read(&s->arena, &s->more, s->debug_file.elf, s->symbols.manner);
+	} else if (go_table_read(&s->go, s->object.elf)) {
+		s->has_go = true;
 	} else if (debug_data_read(&s->arena, &s->debug_data, s->object.elf)) {
 		symtab_read(&s->arena, &s->more, &s->debug_data, s->symbols.manner);
 	}
@@ -118,6 +123,18 @@ static struct str question_mark(struct symbolizer *s, struct str file)
 	at = strings_add(&s->unlined, buf_view(&text));
 	buf_release(&text);
 	return s->unlined.at[at];
+}
+
+static void add_go_frames(struct symbolizer *s, uint64_t address)
+{
+	struct symbol_frame frames[GO_FRAMES_MAX];
+	size_t n = s->has_go ? go_table_find(&s->go, address, frames) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (s->params.detail != SYMBOL_FULL)
+			frames[i].start_line = 0;
+		vec_push(&s->frames, frames[i]);
+	}
 }
 
 static void add_frames_as_symbolizer(struct symbolizer *s, uint64_t address)
@@ -203,6 +220,14 @@ size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symb
 	struct str name, file;
 
 	s->frames.n = 0;
+	if (s->object.kind != OBJECT_ELF)
+		return 0;
+	if (s->params.detail != SYMBOL_NAMES)
+		add_go_frames(s, address);
+	if (s->frames.n) {
+		*frames = s->frames.at;
+		return s->frames.n;
+	}
 	switch (s->params.detail) {
 	case SYMBOL_FULL:
 		add_frames_as_symbolizer(s, address);
@@ -228,7 +253,7 @@ void symbolizer_explain(const struct symbolizer *s, struct buf *out)
 		buf_puts(out, "it is no ELF file");
 	} else if (s->has_debug_file) {
 		buf_printf(out, "symbols from %s", s->debug_file.path);
-	} else if (s->debug || s->params.detail == SYMBOL_NAMES) {
+	} else if (s->debug || s->has_go || s->params.detail == SYMBOL_NAMES) {
 		buf_puts(out, "its symbols do not cover them");
 	} else {
 		buf_puts(out, "it is stripped, and there is no debug file: looked for");

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the named jobs need, if any is missing.
-# Usage: tools/deps.sh build|test|browser|live|lint|fuzz|bench ...
+# Usage: tools/deps.sh build|test|browser|live|lint|fuzz|difftest|bench ...
 set -eu
 
 need=
@@ -25,6 +25,7 @@ for job; do
 		;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
+	difftest) need="$need python3 binutils llvm graphviz g++" ;;
 	bench) need="$need golang-go python3" ;;
 	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
 	esac

@@ -47,6 +47,44 @@ void escape_xml(struct buf *out, struct str s)
 	}
 }
 
+static const char *html_entity(char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&#34;";
+	case '\'':
+		return "&#39;";
+	case '+':
+		return "&#43;";
+	case '\0':
+		return replacement; /* a page may not hold a NUL */
+	default:
+		return NULL;
+	}
+}
+
+void escape_html(struct buf *out, struct str s)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < s.n; i++) {
+		const char *text = html_entity(s.p[i]);
+
+		if (!text)
+			continue;
+		buf_add(out, s.p + done, i - done);
+		buf_puts(out, text);
+		done = i + 1;
+	}
+	buf_add(out, s.p + done, s.n - done);
+}
+
 void escape_json(struct buf *out, struct str s)
 {
 	while (s.n) {

@@ -1,7 +1,7 @@
 /* weblist.c - source with its instructions and their weights, as a page: -weblist. */
 #include "report/report.h"
 
-#include "base/html.h"
+#include "base/escape.h"
 #include "base/path.h"
 #include "report/annotate.h"
 #include "report/sources.h"
@@ -83,7 +83,7 @@ static void code_cell(struct page *p, size_t indent, struct str text)
 	}
 	if (column < CODE_WIDTH)
 		buf_fill(&p->text, ' ', CODE_WIDTH - column);
-	html_text(p->out, buf_view(&p->text));
+	escape_html(p->out, buf_view(&p->text));
 }
 
 /* "file.c:12", or nothing if the file is not known. */
@@ -91,7 +91,7 @@ static void place_cell(struct page *p, const struct source_place *place)
 {
 	buf_puts(p->out, " <span class=unimportant>");
 	if (place->file.n) {
-		html_text(p->out, path_base(place->file));
+		escape_html(p->out, path_base(place->file));
 		buf_char(p->out, ':');
 		buf_int(p->out, place->line);
 	}
@@ -188,7 +188,7 @@ static void write_line(struct page *p, int64_t line, struct str source,
 	buf_char(p->out, ' ');
 	value_cell(p, cum);
 	buf_fill(p->out, ' ', 11);
-	html_text(p->out, source);
+	escape_html(p->out, source);
 	buf_puts(p->out, " </span>");
 	if (!is_live)
 		return;
@@ -221,9 +221,9 @@ static void write_lines(struct page *p, const struct annotated_function *f)
 static void write_function(struct page *p, const struct annotated_function *f)
 {
 	buf_puts(p->out, "<h2>");
-	html_text(p->out, f->name);
+	escape_html(p->out, f->name);
 	buf_puts(p->out, "</h2><p class=\"filename\">");
-	html_text(p->out, f->file);
+	escape_html(p->out, f->file);
 	buf_puts(p->out, "</p>\n<pre onClick=\"pprof_toggle_asm(event)\">\n  Total:  ");
 	report_value_cell(p->out, p->r, f->flat, 10);
 	buf_char(p->out, ' ');
@@ -240,7 +240,7 @@ static void write_title(struct page *p, struct str labels, struct str prefix)
 		struct str line = str_cut(&labels, '\n');
 
 		if (str_has_prefix(line, prefix)) {
-			html_text(p->out, str_from(line, prefix.n));
+			escape_html(p->out, str_from(line, prefix.n));
 			return;
 		}
 	}
@@ -264,13 +264,13 @@ static void write_legend(struct page *p, struct str labels)
 {
 	buf_puts(p->out, "<div class=\"legend\">");
 	while (labels.p) {
-		html_text(p->out, str_cut(&labels, '\n'));
+		escape_html(p->out, str_cut(&labels, '\n'));
 		buf_puts(p->out, labels.p ? "<br>\n" : "<br>");
 	}
 	buf_puts(p->out, "Total: ");
 	p->text.n = 0;
 	report_value(&p->text, p->r, p->r->params->total);
-	html_text(p->out, buf_view(&p->text));
+	escape_html(p->out, buf_view(&p->text));
 	buf_puts(p->out, "</div>");
 }
 

@@ -81,6 +81,7 @@ struct elf_symbols {
 	const struct elf *f;
 	struct str entries, names;
 	size_t next;
+	size_t budget; /* bytes of names that may still be looked at */
 };
 
 struct elf_symbol {

@@ -42,11 +42,32 @@ static bool read_segments(struct arena *a, struct elf *f, struct err *e)
 	return true;
 }
 
+/* Many names may share one long text, which must not be looked at for each of them: this is how
+ * many bytes may be in all. */
+static size_t elf_name_budget(struct str table)
+{
+	return 16 * table.n + (1 << 16);
+}
+
+static bool elf_name(struct str table, uint64_t at, size_t *budget, struct str *name)
+{
+	size_t room, n;
+
+	if (at >= table.n)
+		return false;
+	room = table.n - at < *budget ? table.n - at : *budget;
+	n = strnlen(table.p + at, room);
+	*budget -= n;
+	*name = (struct str){ table.p + at, n };
+	return n < room;
+}
+
 static bool name_sections(struct elf *f, uint64_t offset, uint64_t size, uint64_t names,
 			  struct err *e)
 {
 	const struct section *table;
 	struct str text;
+	size_t budget;
 
 	if (names == SHN_UNDEF)
 		return true;
@@ -56,13 +77,13 @@ static bool name_sections(struct elf *f, uint64_t offset, uint64_t size, uint64_
 	if (table->type != SHT_STRTAB || !elf_has(f->bytes, table->offset, table->size))
 		return err_set(e, ERR_FORMAT, "invalid ELF section name string table");
 	text = elf_part(f->bytes, table->offset, table->size);
+	budget = elf_name_budget(text);
 	for (size_t i = 0; i < f->nsections; i++) {
-		const char *at = f->bytes.p + offset + i * size, *end;
+		const char *at = f->bytes.p + offset + i * size;
 		uint64_t name = FIELD(f, at, Shdr, sh_name);
 
-		if (name >= text.n || !(end = memchr(text.p + name, '\0', text.n - name)))
+		if (!elf_name(text, name, &budget, &f->sections[i].name))
 			return err_set(e, ERR_FORMAT, "bad section name index %u", (unsigned)name);
-		f->sections[i].name = (struct str){ text.p + name, (size_t)(end - text.p) - name };
 	}
 	return true;
 }
@@ -294,6 +315,7 @@ struct elf_symbols elf_symbols(const struct elf *f, uint32_t type)
 		if (table->link < f->nsections) {
 			symbols.entries = elf_bytes(f, table);
 			symbols.names = elf_bytes(f, &f->sections[table->link]);
+			symbols.budget = elf_name_budget(symbols.names);
 		}
 		break;
 	}
@@ -303,20 +325,19 @@ struct elf_symbols elf_symbols(const struct elf *f, uint32_t type)
 bool elf_next_symbol(struct elf_symbols *symbols, struct elf_symbol *out)
 {
 	const struct elf *f = symbols->f;
-	struct str names = symbols->names;
 
 	while (symbols->next < symbols->entries.n / SIZE(f, Sym)) {
-		const char *at = symbols->entries.p + symbols->next * SIZE(f, Sym), *end;
-		uint64_t name = FIELD(f, at, Sym, st_name);
+		const char *at = symbols->entries.p + symbols->next * SIZE(f, Sym);
 		uint64_t info = FIELD(f, at, Sym, st_info);
+		struct str name;
 
 		symbols->next++;
-		if (name >= names.n || !(end = memchr(names.p + name, '\0', names.n - name)))
+		if (!elf_name(symbols->names, FIELD(f, at, Sym, st_name), &symbols->budget, &name))
 			continue;
 		*out = (struct elf_symbol){
 			.value = FIELD(f, at, Sym, st_value),
 			.size = FIELD(f, at, Sym, st_size),
-			.name = { names.p + name, (size_t)(end - names.p) - name },
+			.name = name,
 			.index = (uint32_t)(symbols->next - 1),
 			.section = (uint16_t)FIELD(f, at, Sym, st_shndx),
 			.type = ELF64_ST_TYPE(info),

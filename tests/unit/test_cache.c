@@ -124,7 +124,9 @@ static void compare(struct session *kept, struct session *fresh, int rounds)
 	for (int i = 0; i < rounds; i++) {
 		const char *name = PICK(&seed, "top", "top", "top", "tree", "peek", "list", "tags",
 					"dot", "raw", "traces");
-		struct analyze_request q = { report_find(name), "", &o };
+		struct analyze_request q = { .report = report_find(name),
+					     .argument = "",
+					     .options = &o };
 		struct buf a = { 0 }, b = { 0 };
 
 		if (strcmp(name, "peek") == 0 || strcmp(name, "list") == 0)
@@ -165,7 +167,7 @@ TEST(most_samples_left)
 	struct session kept, fresh;
 	struct buf stacks = { 0 };
 	struct analyze_options o = analyze_defaults;
-	struct analyze_request q = { report_find("top"), "", &o };
+	struct analyze_request q = { .report = report_find("top"), .argument = "", .options = &o };
 
 	make_stacks(&stacks, 25000);
 	session_read(&kept, buf_view(&stacks));

@@ -283,8 +283,6 @@ static const char *reason_for(struct naming *s, uint32_t mapping)
 	struct buf text = { 0 };
 	char *reason;
 
-	if (s->params->names_nothing)
-		return "no directory of $PATH exists. Set PATH, if only to /.";
 	if (at == NO_FILE || !s->binaries.at[at].symbolizer)
 		return "there is no such file here, or it is of another build. Set "
 		       "PPROF_BINARY_PATH to a directory that has it.";
@@ -364,7 +362,7 @@ void profile_symbolize(struct arena *a, struct profile *p, const struct symboliz
 	struct naming s = { .a = a, .p = p, .params = params, .warnings = warnings };
 
 	open_mappings(&s);
-	if (s.binaries.n && !params->names_nothing) {
+	if (s.binaries.n) {
 		find_all_frames(&s);
 		put_all_frames(&s);
 	}

@@ -107,17 +107,15 @@ struct symbol_tools {
 	const char *option; /* -tools, or "" */
 	const char *path;   /* $PATH */
 };
-/* Sets *params so that the symbols read as there; without any tool they are read in full. False if
- * $PATH names no directory that exists: that is how to say that nothing shall be named. */
-bool symbol_tools_choose(const struct symbol_tools *t, bool only_names,
+/* Sets *params so that the symbols read as there; without any tool they are read in full. */
+void symbol_tools_choose(const struct symbol_tools *t, bool only_names,
 			 struct symbolizer_params *params);
 
 /* ---- naming a profile (local.c) */
 
 struct symbolize_params {
 	struct symbolizer_params symbolizer;
-	bool names_nothing; /* only look for the files, and warn */
-	bool force;	    /* mappings that have names too */
+	bool force; /* mappings that have names too */
 	int threads;
 	/* If not NULL, one for each mapping: gets why names may be missing, and how to fix it. */
 	const char **reasons;

@@ -25,19 +25,6 @@ static bool is_program(struct str dir, const char *name)
 	return found;
 }
 
-static bool is_directory(struct str dir)
-{
-	struct buf path = { 0 };
-	struct stat st;
-	bool found;
-
-	buf_str(&path, dir);
-	buf_char(&path, '\0');
-	found = stat(path.p, &st) == 0 && S_ISDIR(st.st_mode);
-	buf_release(&path);
-	return found;
-}
-
 static bool is_on_path(const struct symbol_tools *t, const char *name)
 {
 	struct str rest = str_of(t->path);
@@ -74,32 +61,14 @@ static bool is_found(const struct symbol_tools *t, const char *tool, const char 
 	return is_in_option(t, tool, name) || is_in_option(t, "", name);
 }
 
-/* A $PATH of directories that do not exist: whoever sets it wants no tool to be found. */
-static bool path_leads_nowhere(const struct symbol_tools *t)
-{
-	struct str rest = str_of(t->path);
-	bool is_set = rest.n;
-
-	while (rest.n) {
-		struct str dir = str_cut(&rest, ':');
-
-		if (dir.n && is_directory(dir))
-			return false;
-	}
-	return is_set;
-}
-
-bool symbol_tools_choose(const struct symbol_tools *t, bool only_names,
+void symbol_tools_choose(const struct symbol_tools *t, bool only_names,
 			 struct symbolizer_params *params)
 {
 	bool has_symbolizer = is_found(t, "llvm-symbolizer", "llvm-symbolizer");
 	bool has_addr2line = is_found(t, "addr2line", "addr2line");
 	bool has_llvm_nm = is_found(t, "nm", "llvm-nm");
-	bool has_nm = has_llvm_nm || is_found(t, "nm", "nm") || is_on_path(t, "nm");
 
 	*params = (struct symbolizer_params){ .nm_is_llvm = has_llvm_nm };
-	if (!has_symbolizer && !has_addr2line && !has_nm && path_leads_nowhere(t))
-		return false;
 	/* One of the two being found, pprof starts the other by its name alone. */
 	if (only_names)
 		params->detail = SYMBOL_NAMES;
@@ -107,5 +76,4 @@ bool symbol_tools_choose(const struct symbol_tools *t, bool only_names,
 		params->detail = SYMBOL_FULL;
 	else
 		params->detail = SYMBOL_PLAIN;
-	return true;
 }

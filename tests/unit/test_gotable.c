@@ -69,7 +69,7 @@ static void put_record(struct buf *t, enum go_layout layout, const struct offset
 
 	put(t, is_old ? TEXT : 0, is_old ? 8 : 4); /* entry */
 	put(t, o->names + 1, 4);
-	put(t, 0, 12); /* args, deferreturn, pcsp */
+	buf_fill(t, '\0', 12); /* args, deferreturn, pcsp */
 	put(t, o->places, 4);
 	put(t, o->lines, 4);
 	put(t, 3, 4); /* npcdata */
@@ -117,7 +117,7 @@ static void make_table(struct buf *t, enum go_layout layout)
 	if (layout >= GO_1_18)
 		put(t, TEXT, 8);
 	parts = t->n;
-	put(t, 0, 5 * 8);
+	buf_fill(t, '\0', 5 * 8);
 	set(t, parts, t->n, 8);
 	buf_add(t, names, sizeof(names));
 	align(t, 4);

@@ -39,6 +39,7 @@ static const char source[] =
 	"}\n";
 
 static char dir[] = "/tmp/test_symbolizer.XXXXXX";
+static bool has_dir;
 
 __attribute__((destructor)) static void remove_dir(void)
 {
@@ -78,8 +79,9 @@ static uint64_t build(const char *name, const char *compiler, const char *flags)
 	char line[300];
 	FILE *f;
 
-	if (strchr(dir, 'X'))
+	if (!has_dir)
 		assert_non_null(mkdtemp(dir));
+	has_dir = true;
 	f = fopen(in_dir("prog.c"), "w");
 	assert_non_null(f);
 	fputs(source, f);

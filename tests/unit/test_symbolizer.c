@@ -46,7 +46,7 @@ __attribute__((destructor)) static void remove_dir(void)
 	char command[100];
 
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	if (strchr(dir, 'X') == NULL && system(command) != 0)
+	if (has_dir && system(command) != 0)
 		fprintf(stderr, "%s stays\n", dir);
 }
 

@@ -26,7 +26,7 @@ for job; do
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
 	difftest) need="$need python3 binutils llvm graphviz g++" ;;
-	bench) need="$need golang-go python3" ;;
+	bench) need="$need golang-go python3 golang-github-google-pprof-dev llvm g++ binutils" ;;
 	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
 	esac
 done

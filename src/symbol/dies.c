@@ -144,8 +144,10 @@ static void note_attribute(struct die_shape *shape, const struct die_unit *u, ui
 {
 	uint32_t bytes = form_bytes(u, form);
 
-	if (attribute == DW_AT_sibling)
+	if (attribute == DW_AT_sibling) {
 		shape->sibling = shape->nforms;
+		shape->sibling_at = shape->fixed_bytes;
+	}
 	if (attribute == DW_AT_low_pc || attribute == DW_AT_ranges)
 		shape->has_code = true;
 	if (bytes == VARIES)
@@ -219,6 +221,19 @@ static bool read_sibling(struct cursor *c, const struct die_unit *u, uint64_t fo
 	return true;
 }
 
+static bool read_attributes(struct cursor *c, const struct die_unit *u,
+			    const struct die_shape *shape, uint64_t *sibling)
+{
+	for (uint32_t i = 0; i < shape->nforms; i++) {
+		uint16_t form = u->shapes.forms[shape->first_form + i];
+
+		if (i == shape->sibling ? !read_sibling(c, u, form, sibling)
+					: !skip_form(c, u, form))
+			return false;
+	}
+	return true;
+}
+
 bool die_read(const struct die_unit *u, uint64_t offset, struct die *out)
 {
 	const uint8_t *info = (const uint8_t *)u->info.p;
@@ -234,17 +249,17 @@ bool die_read(const struct die_unit *u, uint64_t offset, struct die *out)
 	out->shape = shape = find_shape(&u->shapes, code);
 	if (!shape)
 		return false;
-	if (shape->sibling == NO_SIBLING && shape->fixed_bytes != VARIES) {
-		if (!take(&c, shape->fixed_bytes))
+	if (shape->fixed_bytes == VARIES) {
+		if (!read_attributes(&c, u, shape, &out->sibling))
 			return false;
 	} else {
-		for (uint32_t i = 0; i < shape->nforms; i++) {
-			uint16_t form = u->shapes.forms[shape->first_form + i];
+		struct cursor at = c;
 
-			if (i == shape->sibling ? !read_sibling(&c, u, form, &out->sibling)
-						: !skip_form(&c, u, form))
-				return false;
-		}
+		if (!take(&c, shape->fixed_bytes))
+			return false;
+		if (shape->sibling != NO_SIBLING && take(&at, shape->sibling_at))
+			read_sibling(&at, u, u->shapes.forms[shape->first_form + shape->sibling],
+				     &out->sibling);
 	}
 	out->next = (uint64_t)(c.p - info);
 	if (!shape->has_children)

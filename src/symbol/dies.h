@@ -19,6 +19,7 @@ struct die_shape {
 	uint32_t first_form, nforms;
 	uint32_t fixed_bytes; /* of all attributes, if none varies in size; else UINT32_MAX */
 	uint32_t sibling;     /* which attribute is DW_AT_sibling; UINT32_MAX if none */
+	uint32_t sibling_at;  /* how many bytes come before it, if fixed_bytes is known */
 	uint16_t tag;
 	bool has_children, has_code; /* has_code: there is DW_AT_low_pc or DW_AT_ranges */
 };

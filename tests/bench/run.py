@@ -5,6 +5,9 @@
 
 Prints wall time, CPU time and peak memory of both, how many times less kiln takes, what is required,
 and beside each -top the limit: inflating the file and one read over its bytes (tests/bench/limit.c).
+
+For names of a C++ program the peer is pprof itself with llvm-symbolizer, built from Debian's sources:
+`go tool pprof` reads DWARF on its own, and needs a second for each address.
 """
 import argparse
 import os
@@ -45,6 +48,8 @@ CASES = [
     ("merge 100", "-proto many:100", 20, 10, False, False),
     ("merge 900", "-proto many:900", 20, 10, False, False),
     ("merge 900 top", "-top many:900", 20, 10, False, False),
+    ("symbols top", "-top cxx/big.prof", 5, 2, False, False),
+    ("symbols list", "-list=run cxx/big.prof", 5, 2, False, False),
     ("merge 5,000", "-proto many:5000", 20, 10, False, True),
 ]
 STARTUP_MS = 3
@@ -78,7 +83,7 @@ def expand(args, data):
     for word in args.split():
         if word.startswith("many:"):
             out += [os.path.join(data, "many", "%05d.pb.gz" % i) for i in range(int(word[5:]))]
-        elif word.endswith(".pb.gz"):
+        elif word.endswith((".pb.gz", ".prof")):
             option, equals, path = word.rpartition("=")
             out.append(option + equals + os.path.join(data, path))
         else:
@@ -101,10 +106,14 @@ class Runner:
 
     def compare(self, args, heavy):
         """Figures of both programs, each the best of a few runs, taken in turns."""
-        args = ["-symbolize=none"] + expand(args, self.data)
+        program = self.peer
+        if "cxx/" in args:
+            program, args = build_pprof(self.data), expand(args, self.data)
+        else:
+            args = ["-symbolize=none"] + expand(args, self.data)
         peer, kiln = [], []
         for _ in range(1 if heavy else 2):
-            peer.append(self.measure(self.peer, args))
+            peer.append(self.measure(program, args))
             kiln.append(self.measure(self.kiln, args, 3))
         return min(peer), min(kiln)
 
@@ -119,6 +128,16 @@ def find_peer():
     """The program behind `go tool pprof`, without the go command's own start-up."""
     directory = subprocess.run(["go", "env", "GOTOOLDIR"], check=True, capture_output=True, text=True).stdout.strip()
     return os.path.join(directory, "pprof")
+
+
+def build_pprof(data):
+    """pprof as its authors build it, which names addresses with llvm-symbolizer."""
+    cxx.generate(data)
+    path = os.path.join(os.path.abspath(data), "pprof")
+    if not os.path.exists(path):
+        environment = dict(os.environ, GO111MODULE="off", GOPATH="/usr/share/gocode")
+        subprocess.run(["go", "build", "-o", path, "github.com/google/pprof"], check=True, env=environment)
+    return path
 
 
 def seconds(s):

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/vec.h"
 #include "symbol/dies.h"
+#include "symbol/lines.h"
 #include "symbol/ranges.h"
 
 #define NO_SCOPE RANGE_NONE
@@ -45,12 +45,7 @@ struct unit {
 	Dwarf *dwarf; /* the one that has the functions; of a split unit another file's */
 	struct function *functions;
 	struct range_map functions_at;
-	Dwarf_Lines *lines;
-	size_t nlines;
-	Dwarf_Files *files;
-	size_t nfiles;
-	struct str *file_names; /* those that were asked for; p is NULL for the others */
-	bool has_file_0;	/* DWARF 5 */
+	struct line_table lines;
 	bool is_c;
 	uint64_t walked; /* bytes of functions that were looked at for inlined calls */
 };
@@ -327,7 +322,6 @@ static void open_unit(struct debug_info *d, struct unit *u)
 	u->is_open = true;
 	if (dwarf_cu_info(u->die.cu, &version, &type, NULL, &split, NULL, NULL, NULL) != 0)
 		return;
-	u->has_file_0 = version >= 5;
 	u->is_c = has_plain_names(dwarf_srclang(&u->die));
 	die = type == DW_UT_skeleton && split.addr ? split : u->die;
 	u->dwarf = dwarf_cu_getdwarf(die.cu);
@@ -424,118 +418,39 @@ static void read_scope(struct scope *s)
 
 static void read_lines(struct debug_info *d, struct unit *u)
 {
+	struct line_sections sections;
+	Dwarf_Attribute a;
+	Dwarf_Word offset;
+	const char *dir;
+
 	if (u->has_lines)
 		return;
 	u->has_lines = true;
-	if (dwarf_getsrclines(&u->die, &u->lines, &u->nlines) != 0)
-		u->nlines = 0;
-	if (dwarf_getsrcfiles(&u->die, &u->files, &u->nfiles) != 0)
-		u->nfiles = 0;
-	u->file_names = arena_many(&d->arena, u->nfiles, struct str);
-}
-
-static bool is_below(const char *name, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return n && strncmp(name, dir, n) == 0 && (dir[n - 1] == '/' || name[n] == '/');
-}
-
-/* Has libdw put the directory that the unit was compiled in before the name? It does so for files
- * of the list's first directory, which is that one, but not for those of other relative ones. In
- * DWARF 5 llvm-symbolizer and addr2line put it there twice, if it is relative itself. */
-static bool has_directory(struct unit *u, const char *name, const char *compiled_in)
-{
-	const char *const *dirs;
-	size_t n;
-
-	if (u->has_file_0 || !is_below(name, compiled_in))
-		return false;
-	if (dwarf_getsrcdirs(u->files, &dirs, &n) != 0)
-		n = 0;
-	for (size_t i = 1; i < n; i++)
-		if (dirs[i] && is_below(name, dirs[i]))
-			return false;
-	return true;
-}
-
-static struct str file_from(struct debug_info *d, struct unit *u, const char *name)
-{
-	Dwarf_Attribute a;
-	const char *dir = name[0] != '/' && dwarf_attr(&u->die, DW_AT_comp_dir, &a)
-				  ? dwarf_formstring(&a)
-				  : NULL;
-	struct buf joined = { 0 };
-	struct str out;
-
-	if (!dir || !*dir || has_directory(u, name, dir))
-		return str_of(name);
-	buf_printf(&joined, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", name);
-	out = (struct str){ arena_copy(&d->arena, joined.p, joined.n), joined.n };
-	buf_release(&joined);
-	return out;
-}
-
-static struct str file_at(struct debug_info *d, struct unit *u, uint64_t index)
-{
-	const char *name;
-
-	if (index >= u->nfiles || (index == 0 && !u->has_file_0))
-		return STR("");
-	if (!u->file_names[index].p) {
-		name = dwarf_filesrc(u->files, index, NULL, NULL);
-		u->file_names[index] = name ? file_from(d, u, name) : STR("");
-	}
-	return u->file_names[index];
-}
-
-static uint64_t row_address(Dwarf_Lines *lines, size_t i)
-{
-	Dwarf_Addr address = 0;
-
-	dwarf_lineaddr(dwarf_onesrcline(lines, i), &address);
-	return address;
-}
-
-/* The row that holds the address, or NULL. libdw has sorted them. */
-static Dwarf_Line *find_row(struct unit *u, uint64_t address)
-{
-	size_t low = 0, high = u->nlines;
-	Dwarf_Line *row;
-	bool is_end;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (row_address(u->lines, middle) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
-		return NULL;
-	row = dwarf_onesrcline(u->lines, low - 1);
-	return dwarf_lineendsequence(row, &is_end) == 0 && !is_end ? row : NULL;
+	if (!dwarf_attr(&u->die, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &offset) != 0)
+		return;
+	dir = dwarf_attr(&u->die, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+	sections = (struct line_sections){
+		.lines = section_bytes(d->dwarf, "debug_line", ""),
+		.line_strings = section_bytes(d->dwarf, "debug_line_str", ""),
+		.strings = section_bytes(d->dwarf, "debug_str", ""),
+		.is_big_endian = u->dies.is_big_endian,
+	};
+	line_table_read(&u->lines, &d->arena, &sections, offset, u->dies.address_bytes,
+			dir ? str_of(dir) : STR(""));
 }
 
 static bool place_by_row(struct debug_info *d, struct unit *u, uint64_t address,
 			 struct debug_frame *frame)
 {
-	Dwarf_Line *row;
-	Dwarf_Files *files;
-	size_t file = 0;
-	int line = 0, column = 0;
+	const struct line_row *row;
 
 	read_lines(d, u);
-	row = find_row(u, address);
+	row = line_table_find(&u->lines, address);
 	if (!row)
 		return false;
-	if (dwarf_line_file(row, &files, &file) == 0)
-		frame->file = file_at(d, u, file);
-	dwarf_lineno(row, &line);
-	dwarf_linecol(row, &column);
-	frame->line = line;
-	frame->column = column;
+	frame->file = line_table_file(&u->lines, row->file);
+	frame->line = row->line;
+	frame->column = row->column;
 	return true;
 }
 
@@ -543,7 +458,7 @@ static void place_by_call(struct debug_info *d, struct unit *u, const struct sco
 			  struct debug_frame *frame)
 {
 	read_lines(d, u);
-	frame->file = file_at(d, u, inlined->call_file);
+	frame->file = line_table_file(&u->lines, inlined->call_file);
 	frame->line = inlined->call_line;
 	frame->column = inlined->call_column;
 }

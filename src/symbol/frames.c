@@ -112,6 +112,11 @@ void symbolizer_close(struct symbolizer *s)
 	free(s);
 }
 
+const struct object *symbolizer_object(const struct symbolizer *s)
+{
+	return &s->object;
+}
+
 /* FILE:? or ??:?. Kept once: there are few of them. */
 static struct str question_mark(struct symbolizer *s, struct str file)
 {

@@ -10,22 +10,32 @@
 #include "profile/profile.h"
 
 #define NO_FILE UINT32_MAX
+/* Opening a binary once more costs what some hundred lookups do. */
+#define LOCATIONS_PER_THREAD 200
 
 /* A binary, and what it says about the locations that are in it. */
 struct binary {
 	uint32_t file; /* its name, a string */
 	char *path;
-	struct symbolizer *symbolizer;
-	struct object object; /* for the mappings' addresses */
+	struct object object;
 	vec(uint32_t) locations;
-	vec(struct symbol_frame) frames;
 	struct err error; /* if it could not be opened */
 	bool is_open;
+	struct symbolizer *symbolizer; /* one of its pieces', to say what was looked for */
+};
+
+/* Some locations of a binary, which one thread names. */
+struct piece {
+	uint32_t binary;
+	const uint32_t *locations;
+	size_t n;
+	struct symbolizer *symbolizer;
+	vec(struct symbol_frame) frames;
 };
 
 /* Where the frames of a location are. */
 struct location_frames {
-	uint32_t binary, first, n;
+	uint32_t piece, first, n;
 };
 
 struct naming {
@@ -34,6 +44,7 @@ struct naming {
 	const struct symbolize_params *params;
 	struct buf *warnings;
 	vec(struct binary) binaries;
+	vec(struct piece) pieces;
 	uint32_t *binary_of; /* of each mapping, or NO_FILE */
 	struct location_frames *found;
 	bool has_missing;
@@ -143,7 +154,7 @@ static void open_mappings(struct naming *s)
 			 "Try setting PPROF_BINARY_PATH to the search path for local binaries.\n");
 }
 
-static void find_frames(struct naming *s, struct binary *b, uint32_t location)
+static void find_frames(struct naming *s, struct piece *piece, uint32_t location)
 {
 	const struct location *l = &s->p->locations[location];
 	struct object_place place = place_of(s->p, &s->p->mappings[l->mapping]);
@@ -153,28 +164,59 @@ static void find_frames(struct naming *s, struct binary *b, uint32_t location)
 	struct err e;
 	size_t n;
 
-	if (!object_address(&b->object, &place, l->address, &address, &e))
+	if (!object_address(symbolizer_object(piece->symbolizer), &place, l->address, &address, &e))
 		return;
-	n = symbolizer_find(b->symbolizer, address, &frames);
-	if (n > UINT32_MAX - b->frames.n)
+	n = symbolizer_find(piece->symbolizer, address, &frames);
+	if (n > UINT32_MAX - piece->frames.n)
 		return;
-	found->first = (uint32_t)b->frames.n;
+	found->piece = (uint32_t)(piece - s->pieces.at);
+	found->first = (uint32_t)piece->frames.n;
 	found->n = (uint32_t)n;
 	for (size_t i = 0; i < n; i++)
-		vec_push(&b->frames, frames[i]);
+		vec_push(&piece->frames, frames[i]);
 }
 
-static void name_binary(void *ctx, size_t i)
+static void name_piece(void *ctx, size_t i)
 {
 	struct naming *s = ctx;
-	struct binary *b = &s->binaries.at[i];
+	struct piece *piece = &s->pieces.at[i];
 	struct err e;
 
-	if (!b->locations.n)
+	piece->symbolizer =
+		symbolizer_open(s->binaries.at[piece->binary].path, &s->params->symbolizer, &e);
+	for (size_t k = 0; piece->symbolizer && k < piece->n; k++)
+		find_frames(s, piece, piece->locations[k]);
+}
+
+static int by_address(const void *a, const void *b, void *ctx)
+{
+	const struct location *locations = ctx;
+	const struct location *x = &locations[*(const uint32_t *)a];
+	const struct location *y = &locations[*(const uint32_t *)b];
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Cuts the binary's locations into pieces for the threads. Neighbours stay together: they are
+ * likely to be of the same unit, which each thread must read for itself. */
+static void cut_into_pieces(struct naming *s, uint32_t binary)
+{
+	struct binary *b = &s->binaries.at[binary];
+	size_t n = b->locations.n, npieces = n / LOCATIONS_PER_THREAD + 1;
+
+	if (!n)
 		return;
-	b->symbolizer = symbolizer_open(b->path, &s->params->symbolizer, &e);
-	for (size_t k = 0; b->symbolizer && k < b->locations.n; k++)
-		find_frames(s, b, b->locations.at[k]);
+	if (npieces > (size_t)s->params->threads)
+		npieces = (size_t)s->params->threads;
+	if (npieces > 1)
+		qsort_r(b->locations.at, n, sizeof(uint32_t), by_address, s->p->locations);
+	for (size_t i = 0; i < npieces; i++) {
+		size_t first = n * i / npieces;
+
+		vec_push(&s->pieces, ((struct piece){ .binary = binary,
+						      .locations = b->locations.at + first,
+						      .n = n * (i + 1) / npieces - first }));
+	}
 }
 
 static void find_all_frames(struct naming *s)
@@ -186,12 +228,14 @@ static void find_all_frames(struct naming *s)
 		uint32_t mapping = p->locations[i].mapping;
 		uint32_t binary = mapping == NONE ? NO_FILE : s->binary_of[mapping];
 
-		if (binary == NO_FILE)
-			continue;
-		s->found[i].binary = binary;
-		vec_push(&s->binaries.at[binary].locations, i);
+		if (binary != NO_FILE)
+			vec_push(&s->binaries.at[binary].locations, i);
 	}
-	parallel_for(s->params->threads, s->binaries.n, name_binary, s);
+	for (size_t i = 0; i < s->binaries.n; i++)
+		cut_into_pieces(s, (uint32_t)i);
+	parallel_for(s->params->threads, s->pieces.n, name_piece, s);
+	for (size_t i = 0; i < s->pieces.n; i++)
+		s->binaries.at[s->pieces.at[i].binary].symbolizer = s->pieces.at[i].symbolizer;
 }
 
 /* The tables that grow while the frames are put into the profile. */
@@ -267,7 +311,7 @@ static void put_all_frames(struct naming *s)
 
 		if (f->n && f->n <= UINT32_MAX - g.lines.n)
 			put_frames(&g, &p->locations[i],
-				   &s->binaries.at[f->binary].frames.at[f->first], f->n);
+				   &s->pieces.at[f->piece].frames.at[f->first], f->n);
 	}
 	p->nlines = (uint32_t)g.lines.n;
 	p->lines = vec_adopt(s->a, &g.lines);
@@ -344,15 +388,16 @@ void profile_explain_names(const struct profile *p, const char *const *reasons, 
 
 static void close_binaries(struct naming *s)
 {
-	for (size_t i = 0; i < s->binaries.n; i++) {
-		struct binary *b = &s->binaries.at[i];
-
-		symbolizer_close(b->symbolizer);
-		if (b->is_open)
-			object_close(&b->object);
-		vec_release(&b->locations);
-		vec_release(&b->frames);
+	for (size_t i = 0; i < s->pieces.n; i++) {
+		symbolizer_close(s->pieces.at[i].symbolizer);
+		vec_release(&s->pieces.at[i].frames);
 	}
+	for (size_t i = 0; i < s->binaries.n; i++) {
+		if (s->binaries.at[i].is_open)
+			object_close(&s->binaries.at[i].object);
+		vec_release(&s->binaries.at[i].locations);
+	}
+	vec_release(&s->pieces);
 	vec_release(&s->binaries);
 }
 

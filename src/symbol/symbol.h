@@ -93,6 +93,8 @@ struct symbolizer;
 struct symbolizer *symbolizer_open(const char *path, const struct symbolizer_params *params,
 				   struct err *e);
 void symbolizer_close(struct symbolizer *s);
+/* The file it was opened for, for object_address. */
+const struct object *symbolizer_object(const struct symbolizer *s);
 /* The frames at an address of the binary itself (see object_address), innermost inlined call
  * first, the function last. Returns how many there are. The frames stay until the next call, their
  * strings until symbolizer_close. With SYMBOL_FULL there is always one, perhaps with nothing in it.

@@ -44,25 +44,18 @@ CASES = [
     ("dot call_tree 100k", "-dot -call_tree cpu_100k.pb.gz", 50, 0, False, False),
     ("base 100k", "-top -base=cpu_100k_base.pb.gz cpu_100k.pb.gz", 15, 0, False, False),
     ("proto 100k", "-proto cpu_100k.pb.gz", 5, 0, False, False),
-    ("disasm C++", "-disasm=unit3::Table::add|_ZN5unit35TableILi30..EE3addEl cxx.pb.gz", 5, 2, False, False),
     ("merge 100", "-proto many:100", 20, 10, False, False),
     ("merge 900", "-proto many:900", 20, 10, False, False),
     ("merge 900 top", "-top many:900", 20, 10, False, False),
     ("symbols top", "-top cxx/big.prof", 5, 2, False, False),
     ("symbols list", "-list=run cxx/big.prof", 5, 2, False, False),
+    ("symbols disasm", "-disasm=unit3::run cxx/big.prof", 5, 2, False, False),
     ("merge 5,000", "-proto many:5000", 20, 10, False, True),
 ]
 STARTUP_MS = 3
 STARTUP_KB = 8 * 1024
 TOP_OVER_LIMIT = 4
 DECODE_OVER_LIMIT = 2
-
-
-def name_cxx(kiln, data):
-    """A profile of the C++ program with its names, so that just the report is measured."""
-    named = os.path.join(data, "cxx.pb.gz")
-    if not os.path.exists(named):
-        subprocess.run([kiln, "-proto", "-output=" + named, cxx.generate(data)[1]], check=True)
 
 
 def generate(tools, data, quick):
@@ -160,7 +153,6 @@ def main():
     parser.add_argument("--case", action="append", help="only cases with this in their name")
     options = parser.parse_args()
     generate(options.tools, options.data, options.quick)
-    name_cxx(options.kiln, options.data)
     runner, failures, walls = Runner(options), 0, {}
 
     print(ROW % ("", "pprof", "cpu", "memory", "kiln", "cpu", "memory", "faster", "leaner", "required", ""))

@@ -90,7 +90,7 @@ static void symbolize_locally(struct arena *a, struct profile *p, const struct s
 					   .reasons = reasons,
 					   .threads = parallel_cores() };
 
-	symbol_tools_choose(&tools, mode->only_names, &params.symbolizer);
+	params.symbolizer = symbol_tools_choose(&tools, mode->only_names);
 	params.symbolizer.binary_path = getenv("PPROF_BINARY_PATH");
 	profile_symbolize(a, p, &params, warnings);
 }

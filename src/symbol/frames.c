@@ -220,6 +220,11 @@ static void name_as_nm(struct symbolizer *s, uint64_t address)
 		outer->name = name;
 }
 
+static bool is_empty(const struct symbol_frame *f)
+{
+	return !f->name.n && !f->file.n && !f->line;
+}
+
 size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symbol_frame **frames)
 {
 	struct str name, file;
@@ -237,6 +242,8 @@ size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symb
 	case SYMBOL_FULL:
 		add_frames_as_symbolizer(s, address);
 		name_as_symbolizer(s, address);
+		if (s->params.leave_unknown && is_empty(&s->frames.at[0]))
+			s->frames.n = 0;
 		break;
 	case SYMBOL_PLAIN:
 		add_frames_as_addr2line(s, address);

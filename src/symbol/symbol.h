@@ -83,6 +83,7 @@ struct symbol_frame {
 
 struct symbolizer_params {
 	enum symbol_detail detail;
+	bool leave_unknown;	 /* in full: no frame at all where nothing is known */
 	bool nm_is_llvm;	 /* for names: list symbols as llvm-nm does, not as GNU nm */
 	const char *binary_path; /* $PPROF_BINARY_PATH, where debug files may be too; or NULL */
 };
@@ -97,7 +98,8 @@ void symbolizer_close(struct symbolizer *s);
 const struct object *symbolizer_object(const struct symbolizer *s);
 /* The frames at an address of the binary itself (see object_address), innermost inlined call
  * first, the function last. Returns how many there are. The frames stay until the next call, their
- * strings until symbolizer_close. With SYMBOL_FULL there is always one, perhaps with nothing in it.
+ * strings until symbolizer_close. With SYMBOL_FULL there is always one, perhaps with nothing in it,
+ * unless leave_unknown is set.
  */
 size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symbol_frame **frames);
 /* Appends where the symbols come from or, if there are none, where they were looked for, in words:
@@ -109,9 +111,8 @@ struct symbol_tools {
 	const char *option; /* -tools, or "" */
 	const char *path;   /* $PATH */
 };
-/* Sets *params so that the symbols read as there; without any tool they are read in full. */
-void symbol_tools_choose(const struct symbol_tools *t, bool only_names,
-			 struct symbolizer_params *params);
+/* Symbols read so look as they would there; without any tool they are read in full. */
+struct symbolizer_params symbol_tools_choose(const struct symbol_tools *t, bool only_names);
 
 /* ---- naming a profile (local.c) */
 

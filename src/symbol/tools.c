@@ -6,9 +6,7 @@
  */
 #include "symbol/symbol.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/path.h"
 
@@ -61,19 +59,21 @@ static bool is_found(const struct symbol_tools *t, const char *tool, const char 
 	return is_in_option(t, tool, name) || is_in_option(t, "", name);
 }
 
-void symbol_tools_choose(const struct symbol_tools *t, bool only_names,
-			 struct symbolizer_params *params)
+struct symbolizer_params symbol_tools_choose(const struct symbol_tools *t, bool only_names)
 {
+	struct symbolizer_params params = { .nm_is_llvm = is_found(t, "nm", "llvm-nm") };
 	bool has_symbolizer = is_found(t, "llvm-symbolizer", "llvm-symbolizer");
 	bool has_addr2line = is_found(t, "addr2line", "addr2line");
-	bool has_llvm_nm = is_found(t, "nm", "llvm-nm");
 
-	*params = (struct symbolizer_params){ .nm_is_llvm = has_llvm_nm };
 	/* One of the two being found, pprof starts the other by its name alone. */
 	if (only_names)
-		params->detail = SYMBOL_NAMES;
+		params.detail = SYMBOL_NAMES;
 	else if (!has_addr2line || has_symbolizer || is_on_path(t, "llvm-symbolizer"))
-		params->detail = SYMBOL_FULL;
+		params.detail = SYMBOL_FULL;
 	else
-		params->detail = SYMBOL_PLAIN;
+		params.detail = SYMBOL_PLAIN;
+	/* llvm-symbolizer has an answer for everything, but where it is not there to be followed an
+	 * empty one is of no use. */
+	params.leave_unknown = !has_symbolizer && !has_addr2line;
+	return params;
 }

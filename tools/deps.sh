@@ -25,7 +25,7 @@ for job; do
 		;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
-	difftest) need="$need python3 binutils llvm graphviz g++" ;;
+	difftest) need="$need python3 binutils llvm graphviz g++ libc6-dbg libgoogle-perftools4" ;;
 	bench) need="$need golang-go python3 golang-github-google-pprof-dev llvm g++ binutils" ;;
 	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
 	esac

@@ -6,11 +6,11 @@ kiln=$1 example=$2 profile=build/example.pb.gz
 echo "Profiling $example ..."
 "$example" "$profile"
 echo "\$ $kiln -top $profile"
-"$kiln" -top -symbolize=none "$profile"
+"$kiln" -top "$profile"
 cat <<END
 
 Now try:
-  $kiln -peek=fibonacci $profile     who calls it, and what it calls
-  $kiln -tags $profile               by label
-  $kiln -traces $profile             every stack
+  $kiln -list=collatz $profile                  the lines of it
+  $kiln -flamegraph $profile > build/flame.svg  a picture, for a browser
+  $kiln $profile                                one question after the other: top, peek, help
 END

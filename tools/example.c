@@ -21,7 +21,7 @@
 #define SAMPLES_MAX 5000
 #define PERIOD_NS 4000000
 #define HANDLER_FRAMES 2 /* on_tick and the kernel's return stub */
-#define VISIBLE __attribute__((noinline, visibility("default")))
+#define VISIBLE __attribute__((visibility("default"), noipa))
 
 struct tick {
 	void *pc[DEPTH_MAX];
@@ -115,8 +115,7 @@ static uint32_t add_mapping(struct builder *b, const Dl_info *info)
 	vec_push(&b->mappings, (struct mapping){ .id = b->mappings.n + 1,
 						 .start = (uintptr_t)info->dli_fbase,
 						 .limit = (uintptr_t)info->dli_fbase + (1 << 24),
-						 .file = file,
-						 .has_functions = true });
+						 .file = file });
 	return (uint32_t)b->mappings.n - 1;
 }
 

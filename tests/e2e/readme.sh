@@ -20,7 +20,7 @@ while read -r line; do
 done < <(sed -n 's/^ *\$ //p' README.md)
 
 n=$((n + 1))
-if build/kiln -top -symbolize=none build/example.pb.gz | grep -q ' fibonacci$'; then
+if build/kiln -top build/example.pb.gz | grep -q ' fibonacci$'; then
 	echo "ok $n - make run has taken a profile of its example"
 else
 	echo "not ok $n - make run has taken a profile of its example"

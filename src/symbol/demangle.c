@@ -56,7 +56,7 @@ static bool print_rust(struct printer *pr, const char *name)
 
 /* What is dropped from a tree before it is printed, and what was found in it. */
 struct pruner {
-	bool drop_templates, drop_enclosing_params;
+	bool drop_templates, drop_enclosing_params, drop_clones;
 	size_t templates, scopes, packs;
 };
 
@@ -189,7 +189,7 @@ static int prune(struct pruner *pr, struct demangle_component **slot,
 
 	if (depth > DEPTH_MAX)
 		return -1;
-	while (*slot && (*slot)->type == DEMANGLE_COMPONENT_CLONE)
+	while (*slot && pr->drop_clones && (*slot)->type == DEMANGLE_COMPONENT_CLONE)
 		*slot = (*slot)->u.s_binary.left;
 	while (*slot && pr->drop_templates && (*slot)->type == DEMANGLE_COMPONENT_TEMPLATE) {
 		template = *slot;
@@ -233,6 +233,11 @@ static void clear_marks(struct demangle_component *n)
 		clear_marks(*below[i]);
 }
 
+static bool keeps_params(enum demangle_mode mode)
+{
+	return mode == DEMANGLE_FULL || mode == DEMANGLE_CLONES;
+}
+
 static bool demangle_cxx(struct printer *pr, const char *name, enum demangle_mode mode,
 			 bool with_params)
 {
@@ -240,7 +245,8 @@ static bool demangle_cxx(struct printer *pr, const char *name, enum demangle_mod
 	int options = with_params ? DMGL_PARAMS | DMGL_ANSI : DMGL_NO_OPTS;
 	struct pruner pruner = {
 		.drop_templates = mode == DEMANGLE_DEFAULT,
-		.drop_enclosing_params = mode != DEMANGLE_FULL,
+		.drop_enclosing_params = !keeps_params(mode),
+		.drop_clones = mode != DEMANGLE_CLONES,
 	};
 	void *memory = NULL;
 	struct demangle_component *tree = cplus_demangle_v3_components(name, options, &memory);
@@ -289,7 +295,7 @@ static bool demangle_block(struct printer *pr, char *name, enum demangle_mode mo
 		return false;
 	*end = '\0';
 	buf_puts(pr->out, "invocation function for block in ");
-	return demangle_cxx(pr, name + 2, mode, mode == DEMANGLE_FULL);
+	return demangle_cxx(pr, name + 2, mode, keeps_params(mode));
 }
 
 /* Rust before 2021 mangled as C++ does and put 17h, 16 hex digits, E at the end. */
@@ -310,7 +316,7 @@ static bool demangle_text(struct printer *pr, char *name, size_t n, enum demangl
 		pr->out->n = pr->start;
 	}
 	if (name[1] == 'Z')
-		return demangle_cxx(pr, name, mode, mode == DEMANGLE_FULL);
+		return demangle_cxx(pr, name, mode, keeps_params(mode));
 	if (strncmp(name, "___Z", 4) == 0)
 		return demangle_block(pr, name, mode);
 	if (strncmp(name, "_GLOBAL_", 8) == 0)

@@ -26,6 +26,7 @@ enum demangle_mode {
 	DEMANGLE_NONE,	    /* names stay as they are */
 	DEMANGLE_TEMPLATES, /* no parameters */
 	DEMANGLE_FULL,	    /* everything but clone suffixes such as .isra.0 */
+	DEMANGLE_CLONES,    /* everything: "work() [clone .isra.0]" */
 };
 
 /* Gives the profile a functions table with readable names. Without `force` functions whose name

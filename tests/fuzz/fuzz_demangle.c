@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct str name = { (const char *)data, n };
 
-	for (int mode = DEMANGLE_DEFAULT; mode <= DEMANGLE_FULL; mode++) {
+	for (int mode = DEMANGLE_DEFAULT; mode <= DEMANGLE_CLONES; mode++) {
 		struct buf out = { 0 };
 
 		demangle_name(&out, name, (enum demangle_mode)mode);

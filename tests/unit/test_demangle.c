@@ -42,6 +42,7 @@ TEST(clone_suffixes_are_dropped)
 {
 	check("_Z3fooi.isra.0", DEMANGLE_DEFAULT, "foo");
 	check("_Z3fooi.isra.0.cold", DEMANGLE_FULL, "foo(int)");
+	check("_Z3fooi.isra.0.cold", DEMANGLE_CLONES, "foo(int) [clone .isra.0] [clone .cold]");
 }
 
 TEST(enclosing_functions_lose_their_parameters)

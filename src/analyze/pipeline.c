@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/symbolize.h"
 #include "symbol/symbol.h"
 
 /* A report in the making. */
@@ -317,7 +318,7 @@ static bool set_params(struct pipeline *x, struct err *e)
 					    .argument = x->q->argument,
 					    .trim_path = o->trim_path,
 					    .source_path = o->source_path,
-					    .intel_syntax = o->intel_syntax,
+					    .asm_style = asm_style(o),
 					    .units = &x->all->units,
 					    .threads = x->s->threads,
 					    .into = x->q->into };

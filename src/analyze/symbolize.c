@@ -80,12 +80,26 @@ static struct symbolize_mode read_symbolize(struct arena *a, const char *value,
 	return m;
 }
 
+static struct symbol_tools tools_of(const struct analyze_options *o)
+{
+	const char *path = getenv("PATH");
+
+	return (struct symbol_tools){ .option = o->tools, .path = path ? path : "" };
+}
+
+struct asm_style asm_style(const struct analyze_options *o)
+{
+	struct symbol_tools tools = tools_of(o);
+
+	return (struct asm_style){ .is_gnu = symbol_tools_objdump_is_gnu(&tools),
+				   .is_intel = o->intel_syntax };
+}
+
 static void symbolize_locally(struct arena *a, struct profile *p, const struct symbolize_mode *mode,
 			      const struct analyze_options *o, const char **reasons,
 			      struct buf *warnings)
 {
-	const char *path = getenv("PATH");
-	struct symbol_tools tools = { .option = o->tools, .path = path ? path : "" };
+	struct symbol_tools tools = tools_of(o);
 	struct symbolize_params params = { .force = mode->force,
 					   .reasons = reasons,
 					   .threads = parallel_cores() };

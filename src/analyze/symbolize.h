@@ -6,6 +6,7 @@
 #include "analyze/options.h"
 #include "base/buf.h"
 
+struct asm_style;
 struct fetch_remote;
 struct profile;
 
@@ -13,5 +14,7 @@ struct profile;
  * knows the servers; NULL if there are none. */
 bool symbolize(struct arena *a, struct profile *p, const struct analyze_options *o,
 	       struct fetch_remote *remote, struct buf *warnings, struct err *e);
+/* How instructions are spelled: as by the objdump that pprof would find. */
+struct asm_style asm_style(const struct analyze_options *o);
 
 #endif

@@ -345,7 +345,8 @@ static struct binary *binary_of(struct annotator *x, uint32_t mapping)
 		return NULL;
 	b = &x->binaries[mapping];
 	if (b->state == UNTRIED)
-		b->state = binary_open(&b->binary, x->r->p, &x->r->p->mappings[mapping], &ignored)
+		b->state = binary_open(&b->binary, x->r->p, &x->r->p->mappings[mapping],
+				       x->r->params->asm_style, &ignored)
 				   ? OPEN
 				   : MISSING;
 	return b->state == OPEN ? &b->binary : NULL;
@@ -443,8 +444,8 @@ static void add_range(struct annotator *x, const struct code_range *range)
 	struct err ignored;
 
 	if (binary_address(b, range->begin, &linked, &ignored) &&
-	    binary_disassemble(b, x->r->a, linked, linked + (range->end - range->begin),
-			       x->r->params->intel_syntax, &code, &ignored))
+	    binary_disassemble(b, x->r->a, linked, linked + (range->end - range->begin), &code,
+			       &ignored))
 		add_code(x, b, &code, range->begin - linked);
 }
 

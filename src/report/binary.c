@@ -1,12 +1,14 @@
 #include "report/binary.h"
 
-bool binary_open(struct binary *b, const struct profile *p, const struct mapping *m, struct err *e)
+bool binary_open(struct binary *b, const struct profile *p, const struct mapping *m,
+		 struct asm_style style, struct err *e)
 {
 	*b = (struct binary){
 		.place = { .start = m->start,
 			   .limit = m->limit,
 			   .offset = m->offset,
 			   .kernel_symbol = profile_str(p, m->kernel_symbol) },
+		.style = style,
 	};
 	b->path = str_dup(&b->arena, profile_str(p, m->file));
 	if (!object_open(&b->object, b->path, e)) {
@@ -38,10 +40,10 @@ const struct symbol_list *binary_symbols(struct binary *b)
 }
 
 bool binary_disassemble(struct binary *b, struct arena *a, uint64_t start, uint64_t end,
-			bool intel_syntax, struct instructions *out, struct err *e)
+			struct instructions *out, struct err *e)
 {
 	if (!b->disassembler)
-		b->disassembler = disassembler_new(&b->object, binary_symbols(b), intel_syntax, e);
+		b->disassembler = disassembler_new(&b->object, binary_symbols(b), b->style, e);
 	if (!b->disassembler)
 		return err_wrap(e, "%s", b->path);
 	disassemble(b->disassembler, a, start, end, out);
@@ -55,7 +57,7 @@ bool binary_address(const struct binary *b, uint64_t address, uint64_t *linked, 
 
 size_t binary_frames(struct binary *b, uint64_t linked, const struct symbol_frame **frames)
 {
-	struct symbolizer_params params = { .detail = SYMBOL_FULL };
+	struct symbolizer_params params = { .detail = b->detail };
 	struct err ignored;
 
 	if (!b->symbolizer && !b->has_no_frames)

@@ -15,18 +15,21 @@ struct binary {
 	struct symbol_list symbols;
 	struct disassembler *disassembler; /* NULL until binary_disassemble */
 	struct symbolizer *symbolizer;	   /* NULL until binary_frames */
+	struct asm_style style;
+	enum symbol_detail detail; /* of frames */
 	bool has_symbols, has_no_frames;
 	struct arena arena;
 };
 
-/* Opens the file of a mapping. */
-bool binary_open(struct binary *b, const struct profile *p, const struct mapping *m, struct err *e);
+/* Opens the file of a mapping. Instructions are spelled as `style` says. */
+bool binary_open(struct binary *b, const struct profile *p, const struct mapping *m,
+		 struct asm_style style, struct err *e);
 void binary_close(struct binary *b);
 /* Sorted; see symbol.h. */
 const struct symbol_list *binary_symbols(struct binary *b);
 /* The instructions that begin in [start, end), addresses as linked. */
 bool binary_disassemble(struct binary *b, struct arena *a, uint64_t start, uint64_t end,
-			bool intel_syntax, struct instructions *out, struct err *e);
+			struct instructions *out, struct err *e);
 /* Where the linker put what the profile has at `address`. False if that is outside of the mapping.
  */
 bool binary_address(const struct binary *b, uint64_t address, uint64_t *linked, struct err *e);

@@ -195,10 +195,12 @@ static void open_binaries(struct report_run *r, const struct wanted *w, struct r
 		if (!is_wanted(w, m))
 			continue;
 		b = arena_new(r->a, struct binary);
-		if (!binary_open(b, r->p, m, &e)) {
+		if (!binary_open(b, r->p, m, r->params->asm_style, &e)) {
 			note_missing(&e);
 			continue;
 		}
+		if (r->params->asm_style.is_gnu)
+			b->detail = SYMBOL_INNER;
 		vec_push(&found->binaries, b);
 		find_routines(r, w, b, found);
 	}
@@ -218,9 +220,17 @@ struct weight {
 	int64_t flat, flat_div, cum, cum_div;
 };
 
+/* How far a routine has been written. */
+struct listing {
+	struct origin known; /* of the instruction at hand */
+	struct origin shown; /* of the one before, as it was written */
+	struct origin said;  /* what objdump would have printed last; no file */
+	uint64_t next;	     /* where the instruction before ends */
+};
+
 /* What the debug information knows; what it does not know stays as it was for the instruction
  * before. */
-static void find_origin(struct binary *b, uint64_t address, struct origin *o)
+static void find_origin_llvm(struct binary *b, uint64_t address, struct origin *o)
 {
 	struct str function = disassembler_function(b->disassembler, address);
 	const struct symbol_frame *frames;
@@ -234,6 +244,63 @@ static void find_origin(struct binary *b, uint64_t address, struct origin *o)
 	if (n && frames[0].file.n && frames[0].line) {
 		o->file = path_base(frames[0].file);
 		o->line = frames[0].line;
+	}
+}
+
+/* What pprof takes for the function's name in the line that objdump prints for it, which ends with
+ * "():" if the name is not demangled and with ":" if it is: all before the last "():", or what
+ * follows the digits of an address, for which it takes the letters a to f, too. */
+static struct str function_in_line(struct str line)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	size_t end = line.n, start = 0;
+
+	while (end > 3 && !str_has_suffix((struct str){ line.p, end }, STR("():")))
+		end--;
+	if (end > 3)
+		return (struct str){ line.p, end - 3 };
+	while (start < line.n && memchr(digits, line.p[start], sizeof(digits) - 1))
+		start++;
+	start += start < line.n && line.p[start] == ' ';
+	return (struct str){ line.p + start, line.n - 1 - start };
+}
+
+static struct str name_function(struct arena *a, struct str mangled)
+{
+	struct buf line = { 0 };
+	struct str name;
+
+	if (!demangle_name(&line, mangled, DEMANGLE_CLONES)) {
+		buf_str(&line, mangled);
+		buf_puts(&line, "()");
+	}
+	buf_char(&line, ':');
+	name = function_in_line(buf_view(&line));
+	name = (struct str){ str_dup(a, name), name.n };
+	buf_release(&line);
+	return name;
+}
+
+/* GNU objdump says where an instruction comes from if the function's name or the line is another
+ * than it said last; pprof forgets what it has read where objdump leaves out zeros. */
+static void find_origin_gnu(struct binary *b, struct arena *a, const struct instruction *i,
+			    struct listing *x)
+{
+	const struct symbol_frame *frames;
+	size_t n = binary_frames(b, i->address, &frames);
+
+	if (i->address != x->next)
+		x->known = (struct origin){ 0 };
+	x->next = i->address + i->size;
+	if (!n)
+		return;
+	if (frames[0].name.n && !str_eq(frames[0].name, x->said.function)) {
+		x->said = (struct origin){ .function = frames[0].name };
+		x->known.function = name_function(a, frames[0].name);
+	}
+	if (frames[0].line && frames[0].line != x->said.line) {
+		x->said.line = x->known.line = frames[0].line;
+		x->known.file = path_base(frames[0].file.n ? frames[0].file : STR("???"));
 	}
 }
 
@@ -314,9 +381,10 @@ static bool same_origin(const struct origin *a, const struct origin *b)
 }
 
 static void write_instructions(struct buf *out, const struct report_run *r,
-			       const struct routine *routine, const struct instructions *code)
+			       const struct routine *routine, struct arena *a,
+			       const struct instructions *code)
 {
-	struct origin known = { 0 }, shown = { 0 };
+	struct listing x = { .next = routine->start };
 	size_t at = 0;
 
 	for (size_t i = 0; i < code->n; i++) {
@@ -324,12 +392,15 @@ static void write_instructions(struct buf *out, const struct report_run *r,
 		struct origin here;
 		struct weight w;
 
-		find_origin(routine->binary, code->at[i].address, &known);
-		here = known;
+		if (r->params->asm_style.is_gnu)
+			find_origin_gnu(routine->binary, a, &code->at[i], &x);
+		else
+			find_origin_llvm(routine->binary, code->at[i].address, &x.known);
+		here = x.known;
 		w = take_places(r, routine, &at, next, &here);
 		write_instruction(out, r, &code->at[i], &w,
-				  same_origin(&here, &shown) ? NULL : &here);
-		shown = here;
+				  same_origin(&here, &x.shown) ? NULL : &here);
+		x.shown = here;
 	}
 }
 
@@ -362,12 +433,12 @@ static bool write_routine(struct buf *out, const struct report_run *r,
 {
 	struct arena scratch = { 0 };
 	struct instructions code;
-	bool ok = binary_disassemble(routine->binary, &scratch, routine->start, routine->end,
-				     r->params->intel_syntax, &code, e);
+	bool ok = binary_disassemble(routine->binary, &scratch, routine->start, routine->end, &code,
+				     e);
 
 	if (ok) {
 		write_header(out, r, routine);
-		write_instructions(out, r, routine, &code);
+		write_instructions(out, r, routine, &scratch, &code);
 	}
 	arena_release(&scratch);
 	return ok;

@@ -9,6 +9,7 @@
 #include "base/regex.h"
 #include "graph/graph.h"
 #include "profile/profile.h"
+#include "symbol/symbol.h"
 
 struct report_params {
 	struct granularity keep; /* what tells frames apart */
@@ -23,7 +24,7 @@ struct report_params {
 	const char *argument;	    /* of -peek, -list, -disasm */
 	const struct regex *regex;  /* the same compiled */
 	const char *trim_path, *source_path;
-	bool intel_syntax;
+	struct asm_style asm_style;
 	const struct label_units *units;
 	struct graph_memo *memo; /* of the profile's graphs; or NULL */
 	int threads;

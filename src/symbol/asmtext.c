@@ -48,20 +48,31 @@ static const cs_x86_op *operand_of_type(const cs_x86 *x, x86_op_type type)
 	return NULL;
 }
 
-static bool is_string_instruction(const struct writer *w, struct str mnemonic)
+/* The last word, after prefixes. */
+static struct str bare_mnemonic(const cs_insn *i)
 {
-	bool two_memories = w->x->op_count == 2 && w->x->operands[0].type == X86_OP_MEM &&
-			    w->x->operands[1].type == X86_OP_MEM;
+	struct str mnemonic = str_of(i->mnemonic);
+	size_t space = str_rfind_char(mnemonic, ' ');
+
+	return space == STR_NONE ? mnemonic : str_from(mnemonic, space + 1);
+}
+
+bool asm_has_string(const cs_insn *i)
+{
+	struct str mnemonic = bare_mnemonic(i);
+	const cs_x86 *x = &i->detail->x86;
+	bool two_memories = x->op_count == 2 && x->operands[0].type == X86_OP_MEM &&
+			    x->operands[1].type == X86_OP_MEM;
 
 	return str_has_prefix(mnemonic, STR("stos")) || str_has_prefix(mnemonic, STR("scas")) ||
+	       str_has_prefix(mnemonic, STR("lods")) ||
 	       (two_memories &&
 		(str_has_prefix(mnemonic, STR("movs")) || str_has_prefix(mnemonic, STR("cmps"))));
 }
 
-/* A shift or rotation by one has an opcode of its own. */
-static bool shifts_by_one(const struct writer *w)
+bool asm_shifts_by_one(const cs_insn *i)
 {
-	return (w->x->opcode[0] & 0xfe) == 0xd0;
+	return (i->detail->x86.opcode[0] & 0xfe) == 0xd0;
 }
 
 /* ---- mnemonic */
@@ -76,33 +87,36 @@ static void write_mnemonic(const struct writer *w, struct str mnemonic)
 	else if (str_has_prefix(mnemonic, STR("cvtsi2s")) && !has_memory && !w->is_intel)
 		mnemonic.n = sizeof("cvtsi2ss") - 1;
 	buf_str(w->out, mnemonic);
-	if (!w->is_intel && mnemonic.n == 3 && shifts_by_one(w) && reg && !has_memory)
+	if (!w->is_intel && mnemonic.n == 3 && asm_shifts_by_one(w->i) && reg && !has_memory)
 		buf_char(w->out, "?bw?l???q"[reg->size <= 8 ? reg->size : 0]);
 }
 
 /* "rep stosq" and its like: the prefix stands in a column of its own. Returns the mnemonic. */
 static struct str write_prefix(const struct writer *w)
 {
-	struct str mnemonic = str_of(w->i->mnemonic);
-	size_t space = str_rfind_char(mnemonic, ' ');
+	struct str all = str_of(w->i->mnemonic), mnemonic = bare_mnemonic(w->i);
 
-	if (space == STR_NONE)
-		return mnemonic;
-	buf_add(w->out, mnemonic.p, space);
-	buf_puts(w->out, "\t\t");
-	return str_from(mnemonic, space + 1);
+	if (mnemonic.n < all.n) {
+		buf_add(w->out, all.p, all.n - mnemonic.n - 1);
+		buf_puts(w->out, "\t\t");
+	}
+	return mnemonic;
 }
 
 /* ---- operands */
 
+bool asm_extends_immediate(const cs_insn *i)
+{
+	for (size_t k = 0; k < sizeof(signed_immediates) / sizeof(*signed_immediates); k++)
+		if (signed_immediates[k] == i->id)
+			return true;
+	return false;
+}
+
 static int64_t signed_immediate(const struct writer *w, uint64_t v)
 {
-	if (w->x->encoding.imm_size != 1 || !(v & 0x80))
-		return (int64_t)v;
-	for (size_t k = 0; k < sizeof(signed_immediates) / sizeof(*signed_immediates); k++)
-		if (signed_immediates[k] == w->i->id)
-			return (int8_t)v;
-	return (int64_t)v;
+	return w->x->encoding.imm_size == 1 && v & 0x80 && asm_extends_immediate(w->i) ? (int8_t)v
+										       : (int64_t)v;
 }
 
 /* Hexadecimal, without the bits that only repeat the sign. */
@@ -198,20 +212,22 @@ static void write_operands(const struct writer *w, struct str from, bool is_stri
 }
 
 /* Without the "$1, " (or ", 1") of a shift by one. */
-static struct str without_one(const struct writer *w, struct str operands)
+static struct str without_one(const cs_insn *i)
 {
-	if (!shifts_by_one(w))
+	struct str operands = str_of(i->op_str);
+
+	if (!asm_shifts_by_one(i))
 		return operands;
-	if (!w->is_intel && str_has_prefix(operands, STR("$1, ")))
+	if (str_has_prefix(operands, STR("$1, ")))
 		return str_from(operands, 4);
-	if (w->is_intel && str_has_suffix(operands, STR(", 1")))
+	if (str_has_suffix(operands, STR(", 1")))
 		operands.n -= 3;
 	return operands;
 }
 
 /* ---- notes */
 
-static bool is_branch(const cs_insn *i)
+bool asm_is_branch(const cs_insn *i)
 {
 	for (size_t k = 0; k < i->detail->groups_count; k++)
 		if (i->detail->groups[k] == X86_GRP_JUMP || i->detail->groups[k] == X86_GRP_CALL)
@@ -256,27 +272,29 @@ static void note_shuffle(const struct writer *w)
 			   choice >> 4 & 3, choice >> 6 & 3);
 }
 
-static void note_place(const struct writer *w, struct asm_note *note)
+struct asm_note asm_note_x86(const cs_insn *i)
 {
-	const cs_x86_op *memory = operand_of_type(w->x, X86_OP_MEM);
+	const cs_x86 *x = &i->detail->x86;
+	const cs_x86_op *memory = operand_of_type(x, X86_OP_MEM);
+	struct asm_note note = { 0 };
 
-	if (is_branch(w->i) && w->x->op_count == 1 && w->x->operands[0].type == X86_OP_IMM) {
-		note->has_target = true;
-		note->place = (uint64_t)w->x->operands[0].imm;
+	if (asm_is_branch(i) && x->op_count == 1 && x->operands[0].type == X86_OP_IMM) {
+		note.has_target = true;
+		note.place = (uint64_t)x->operands[0].imm;
 	} else if (memory && memory->mem.base == X86_REG_RIP) {
-		note->has_memory = true;
-		note->place = w->i->address + w->i->size + (uint64_t)memory->mem.disp;
+		note.has_memory = true;
+		note.place = i->address + i->size + (uint64_t)memory->mem.disp;
 	}
+	return note;
 }
 
-void asm_text_x86(struct buf *out, struct buf *comments, csh capstone, const cs_insn *i,
-		  bool is_intel, struct asm_note *note)
+void asm_text_llvm(struct buf *out, struct buf *comments, csh capstone, const cs_insn *i,
+		   bool is_intel, struct asm_note *note)
 {
 	struct writer w = { out, comments, capstone, i, &i->detail->x86, is_intel };
 	struct str mnemonic = write_prefix(&w);
 
-	*note = (struct asm_note){ 0 };
-	note_place(&w, note);
+	*note = asm_note_x86(i);
 	note_load(&w, mnemonic);
 	note_shuffle(&w);
 	write_mnemonic(&w, mnemonic);
@@ -285,7 +303,6 @@ void asm_text_x86(struct buf *out, struct buf *comments, csh capstone, const cs_
 		buf_hex(out, note->place);
 	} else if (i->op_str[0]) {
 		buf_char(out, '\t');
-		write_operands(&w, without_one(&w, str_of(i->op_str)),
-			       is_string_instruction(&w, mnemonic));
+		write_operands(&w, without_one(i), asm_has_string(i));
 	}
 }

@@ -1,4 +1,7 @@
-/* asmtext.h - an x86 instruction in the words of llvm-objdump; private to symbol/. */
+/* asmtext.h - an x86 instruction in the words of llvm-objdump or of GNU objdump; private to
+ * symbol/.
+ *
+ * Capstone must have been asked for details. */
 #ifndef SYMBOL_ASMTEXT_H
 #define SYMBOL_ASMTEXT_H
 
@@ -16,9 +19,24 @@ struct asm_note {
 	uint64_t place;	 /* of either */
 };
 
-/* Appends the text; `comments` gets what follows it after "# ". Capstone must have been asked for
- * details. */
-void asm_text_x86(struct buf *out, struct buf *comments, csh capstone, const cs_insn *i,
-		  bool is_intel, struct asm_note *note);
+/* Appends the text; `comments` gets what follows it after "# ". (asmtext.c) */
+void asm_text_llvm(struct buf *out, struct buf *comments, csh capstone, const cs_insn *i,
+		   bool is_intel, struct asm_note *note);
+/* Appends the text. (gnutext.c) */
+void asm_text_gnu(struct buf *out, csh capstone, const cs_insn *i, bool is_intel,
+		  struct asm_note *note);
+/* What objdump calls a prefix that stands alone, or NULL if the byte is none. */
+const char *asm_prefix_gnu(uint8_t byte, bool is_64);
+
+/* ---- what both want to know (asmtext.c) */
+
+struct asm_note asm_note_x86(const cs_insn *i);
+bool asm_is_branch(const cs_insn *i);
+/* Is it movs, stos or the like, whose memory operands have segments of their own? */
+bool asm_has_string(const cs_insn *i);
+/* Is a one-byte immediate of this instruction signed? */
+bool asm_extends_immediate(const cs_insn *i);
+/* A shift or rotation by one has an opcode of its own. */
+bool asm_shifts_by_one(const cs_insn *i);
 
 #endif

@@ -23,8 +23,9 @@
 /* A function, or a call that was inlined. */
 struct scope {
 	Dwarf_Die die;
-	uint32_t parent; /* what it is inlined in; NO_SCOPE: the function */
-	bool is_read;	 /* whether what follows is set */
+	uint32_t parent;    /* what it is inlined in; NO_SCOPE: the function */
+	bool was_innermost; /* of an address that was looked up */
+	bool is_read;	    /* whether what follows is set */
 	struct str linkage_name, name;
 	int64_t start_line, call_line, call_column;
 	uint64_t call_file;
@@ -488,10 +489,13 @@ static void add_frame(struct debug_info *d, struct unit *u, uint64_t address, st
 				      .file = STR(""),
 				      .start_line = s->start_line,
 				      .is_c = u->is_c };
-	if (called)
+	if (called) {
 		place_by_call(d, u, called, &frame);
-	else
+	} else {
 		place_by_row(d, u, address, &frame);
+		frame.is_again = s->was_innermost;
+		s->was_innermost = true;
+	}
 	vec_push(&d->frames, frame);
 }
 

@@ -18,7 +18,8 @@ struct debug_frame {
 	struct str linkage_name, name; /* "" if there is none */
 	struct str file;
 	int64_t line, column, start_line;
-	bool is_c; /* or another language in which `name` is what the linker sees */
+	bool is_c;     /* or another language in which `name` is what the linker sees */
+	bool is_again; /* the same call was innermost in an earlier lookup */
 };
 
 /* NULL if the file has no DWARF. Keeps no hold of `fd`. */

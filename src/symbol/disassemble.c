@@ -1,7 +1,7 @@
 /* disassemble.c - machine code as text.
  *
- * Capstone decodes. It grew out of LLVM, and its text is rewritten here to that of llvm-objdump:
- * decimal numbers, names of places, comments on what is hard to see.
+ * Capstone decodes. Its text is rewritten to that of llvm-objdump or GNU objdump: numbers, names of
+ * places, comments on what is hard to see.
  */
 #include "symbol/symbol.h"
 
@@ -16,6 +16,10 @@
 #define COMMENT_COLUMN 32
 #define TAB 8
 
+/* GNU objdump leaves out zeros: no fewer than ZEROS_MIN, or at the end fewer than ZEROS_AT_END. */
+#define ZEROS_MIN 8
+#define ZEROS_AT_END 3
+
 struct instruction_vec {
 	struct instruction *at;
 	size_t n, cap;
@@ -26,6 +30,7 @@ struct label {
 	uint64_t address, size;
 	struct str name, text; /* text: the readable form, once it has been asked for */
 	bool is_function;
+	uint8_t rank;
 };
 
 struct disassembler {
@@ -33,7 +38,8 @@ struct disassembler {
 	const struct elf *f;
 	csh capstone;
 	cs_insn *insn;
-	bool is_x86, is_intel;
+	struct asm_style style;
+	bool is_x86;
 	size_t step; /* over bytes that are no instruction */
 	struct label *labels;
 	size_t nlabels;
@@ -48,7 +54,28 @@ struct disassembler {
 
 static struct label label_of(const struct symbol *s)
 {
-	return (struct label){ s->address, s->size, s->name, { 0 }, s->is_function };
+	return (struct label){ .address = s->address,
+			       .size = s->size,
+			       .name = s->name,
+			       .is_function = s->is_function,
+			       .rank = s->rank };
+}
+
+/* Of those at one address, the one that GNU objdump shows comes last. */
+static int by_address_preference(const void *a, const void *b)
+{
+	const struct label *x = a, *y = b;
+	bool x_is_dotted = str_has_prefix(x->name, STR("."));
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	if (x_is_dotted != str_has_prefix(y->name, STR(".")))
+		return x_is_dotted ? -1 : 1;
+	return str_cmp(y->name, x->name);
 }
 
 /* Symbols and stubs in one table; both are sorted. */
@@ -63,28 +90,50 @@ static void read_labels(struct disassembler *d, const struct symbol_list *t)
 			i == t->n || (k < t->nstubs && t->stubs[k].address < t->at[i].address);
 		const struct symbol *s = is_stub ? &t->stubs[k++] : &t->at[i++];
 
-		if (!s->has_place)
-			continue;
-		if (s->is_function)
-			d->functions[d->nfunctions++] = (uint32_t)d->nlabels;
-		d->labels[d->nlabels++] = label_of(s);
+		if (s->has_place)
+			d->labels[d->nlabels++] = label_of(s);
 	}
+	if (d->style.is_gnu && d->nlabels)
+		qsort(d->labels, d->nlabels, sizeof(*d->labels), by_address_preference);
+	for (i = 0; i < d->nlabels; i++)
+		if (d->labels[i].is_function)
+			d->functions[d->nfunctions++] = (uint32_t)i;
+}
+
+/* What a stub or a version appends stays: "operator new(unsigned long)@plt". */
+static bool demangle_gnu(struct buf *text, struct str name)
+{
+	size_t at = str_find_char(name, '@');
+
+	if (!demangle_name(text, (struct str){ name.p, at == STR_NONE ? name.n : at },
+			   DEMANGLE_CLONES))
+		return false;
+	if (at != STR_NONE)
+		buf_str(text, str_from(name, at));
+	return true;
+}
+
+static bool demangle_llvm(struct buf *text, struct str name)
+{
+	size_t suffix = str_find_char(name, '.');
+
+	if (!demangle_name(text, name, DEMANGLE_FULL))
+		return false;
+	if (suffix != STR_NONE)
+		buf_printf(text, " (%.*s)", STR_ARG(str_from(name, suffix)));
+	return true;
 }
 
 /* With what clones append, as in "work(int) (.cold)". */
 static struct str label_text(struct disassembler *d, struct label *l)
 {
-	size_t suffix = str_find_char(l->name, '.');
 	struct buf text = { 0 };
 
 	if (l->text.p)
 		return l->text;
 	l->text = l->name;
-	if (demangle_name(&text, l->name, DEMANGLE_FULL)) {
-		if (suffix != STR_NONE)
-			buf_printf(&text, " (%.*s)", STR_ARG(str_from(l->name, suffix)));
+	if (d->style.is_gnu ? demangle_gnu(&text, l->name) : demangle_llvm(&text, l->name))
 		l->text = (struct str){ str_dup(&d->arena, buf_view(&text)), text.n };
-	}
 	buf_release(&text);
 	return l->text;
 }
@@ -134,14 +183,14 @@ static const struct section *section_at(const struct disassembler *d, uint64_t a
 		       : NULL;
 }
 
-/* " <main+0x10>", if there is a symbol before that place in its section. */
+/* " <main+0x10>", if there is a symbol before that place; for llvm-objdump in its section. */
 static void write_place(struct disassembler *d, uint64_t address)
 {
 	const struct section *s = section_at(d, address);
 	size_t i = find_before(d->labels, NULL, d->nlabels, address);
-	struct label *l = s && i < d->nlabels ? &d->labels[i] : NULL;
+	struct label *l = i < d->nlabels ? &d->labels[i] : NULL;
 
-	if (!l || l->address < s->addr)
+	if (!l || (!d->style.is_gnu && (!s || l->address < s->addr)))
 		return;
 	buf_puts(&d->text, " <");
 	buf_str(&d->text, label_text(d, l));
@@ -181,12 +230,25 @@ static void write_comment(struct disassembler *d, const struct asm_note *note)
 	}
 }
 
-static void write_x86(struct disassembler *d)
+static void write_gnu(struct disassembler *d)
+{
+	struct asm_note note;
+
+	asm_text_gnu(&d->text, d->capstone, d->insn, d->style.is_intel, &note);
+	if (note.has_memory) {
+		buf_puts(&d->text, "        # ");
+		buf_hex(&d->text, note.place);
+	}
+	if (note.has_target || note.has_memory)
+		write_place(d, note.place);
+}
+
+static void write_llvm(struct disassembler *d)
 {
 	struct asm_note note;
 
 	d->comment.n = 0;
-	asm_text_x86(&d->text, &d->comment, d->capstone, d->insn, d->is_intel, &note);
+	asm_text_llvm(&d->text, &d->comment, d->capstone, d->insn, d->style.is_intel, &note);
 	if (note.has_target)
 		write_place(d, note.place);
 	else
@@ -211,40 +273,87 @@ static void write_arm64(struct disassembler *d)
 
 /* ---- instructions */
 
-static struct str text_of(struct disassembler *d, struct arena *a, bool is_instruction)
+static void write_instruction(struct disassembler *d)
 {
-	char *text;
-
-	d->text.n = 0;
-	if (!is_instruction)
-		buf_puts(&d->text, "<unknown>");
-	else if (d->is_x86)
-		write_x86(d);
-	else
+	if (!d->is_x86)
 		write_arm64(d);
-	text = arena_raw(a, d->text.n);
+	else if (d->style.is_gnu)
+		write_gnu(d);
+	else
+		write_llvm(d);
+}
+
+/* Of bytes that are no instruction, or the start of one that is cut off. */
+static void write_unknown(struct disassembler *d, uint8_t first, bool is_cut)
+{
+	const char *prefix = asm_prefix_gnu(first, d->f->is_64);
+
+	if (!d->style.is_gnu || !d->is_x86)
+		buf_puts(&d->text, "<unknown>");
+	else if (!is_cut)
+		buf_puts(&d->text, "(bad)");
+	else if (prefix)
+		buf_puts(&d->text, prefix);
+	else
+		buf_printf(&d->text, ".byte 0x%x", first);
+}
+
+static struct str take_text(struct disassembler *d, struct arena *a)
+{
+	char *text = arena_raw(a, d->text.n);
+
 	memcpy(text, d->text.p, d->text.n);
 	return (struct str){ text, d->text.n };
 }
 
-/* The instructions of one section from offset `from` on, up to `to`. An instruction that begins
- * before `to` is shown even if it ends after it. */
+/* The one at the start of `bytes`, of which the first `left` may be used. */
+static struct instruction decode_one(struct disassembler *d, struct arena *a, struct str bytes,
+				     uint64_t left, uint64_t address)
+{
+	const uint8_t *code = (const uint8_t *)bytes.p, first = *code;
+	struct instruction i = { .address = address };
+	bool ok = cs_disasm_iter(d->capstone, &code, &bytes.n, &address, d->insn);
+	bool is_cut = ok && d->insn->size > left;
+
+	d->text.n = 0;
+	if (ok && !is_cut)
+		write_instruction(d);
+	else
+		write_unknown(d, first, is_cut);
+	i.size = (uint32_t)(ok && !is_cut ? d->insn->size : d->step < left ? d->step : left);
+	i.text = take_text(d, a);
+	return i;
+}
+
+/* How many zeros at the start of `bytes` GNU objdump would not show. */
+static size_t skipped_zeros(struct str bytes)
+{
+	size_t n = 0;
+
+	while (n < bytes.n && bytes.p[n] == 0)
+		n++;
+	if (n == bytes.n)
+		return n >= ZEROS_MIN || n < ZEROS_AT_END ? n : 0;
+	return n >= ZEROS_MIN ? n & ~(size_t)3 : 0;
+}
+
+/* The instructions of one section from offset `from` on, up to `to`. One that begins before `to` is
+ * shown even if it ends after it, but not by GNU objdump. */
 static void decode(struct disassembler *d, struct arena *a, const struct section *s, uint64_t from,
 		   uint64_t to, struct instruction_vec *out)
 {
 	struct str bytes = elf_bytes(d->f, s);
+	uint64_t end = to < bytes.n ? to : bytes.n;
+	uint64_t limit = d->style.is_gnu ? end : bytes.n;
 
-	for (uint64_t at = from; at < to && at < bytes.n;) {
-		const uint8_t *code = (const uint8_t *)bytes.p + at;
-		uint64_t address = s->addr + at;
-		size_t left = bytes.n - at;
-		struct instruction i = { .address = address };
-		bool ok = cs_disasm_iter(d->capstone, &code, &left, &address, d->insn);
+	for (uint64_t at = from; at < end;) {
+		size_t zeros = d->style.is_gnu ? skipped_zeros(elf_part(bytes, at, end - at)) : 0;
 
-		i.size = (uint32_t)(ok ? d->insn->size : d->step < left ? d->step : left);
-		i.text = text_of(d, a, ok);
-		vec_push(out, i);
-		at += i.size;
+		at += zeros;
+		if (at == end)
+			break;
+		vec_push(out, decode_one(d, a, str_from(bytes, at), limit - at, s->addr + at));
+		at += out->at[out->n - 1].size;
 	}
 }
 
@@ -309,14 +418,14 @@ static bool open_capstone(struct disassembler *d, struct err *e)
 			       "(x86, x86-64 and arm64 are)",
 			       (unsigned)machine);
 	cs_option(d->capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	if (d->is_x86 && !d->is_intel)
+	if (d->is_x86 && !d->style.is_intel)
 		cs_option(d->capstone, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	d->insn = cs_malloc(d->capstone);
 	return d->insn || err_set(e, ERR_LIMIT, "cannot disasm: out of memory");
 }
 
 struct disassembler *disassembler_new(const struct object *o, const struct symbol_list *t,
-				      bool intel_syntax, struct err *e)
+				      struct asm_style style, struct err *e)
 {
 	struct disassembler *d;
 
@@ -326,7 +435,7 @@ struct disassembler *disassembler_new(const struct object *o, const struct symbo
 	}
 	d = xcalloc(1, sizeof(*d));
 	d->f = o->elf;
-	d->is_intel = intel_syntax;
+	d->style = style;
 	if (!open_capstone(d, e)) {
 		disassembler_free(d);
 		return NULL;

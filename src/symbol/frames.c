@@ -44,6 +44,9 @@ static void read_symbols(struct symbolizer *s, const struct elf *f)
 	case SYMBOL_NAMES:
 		symtab_read(&s->arena, &s->symbols, f, nm);
 		break;
+	case SYMBOL_INNER:
+		symtab_read(&s->arena, &s->symbols, f, SYMTAB_ADDR2LINE);
+		break;
 	}
 }
 
@@ -177,8 +180,18 @@ static void name_as_symbolizer(struct symbolizer *s, uint64_t address)
 		outer->file = file;
 }
 
-/* addr2line lets the symbol table name the innermost frame, unless debug information knows what the
- * linker calls it; where the line is not known it prints a question mark. */
+/* Does the symbol table name the innermost frame? Yes, unless debug information knows what the
+ * linker calls it. But binutils look only once: objdump, which goes on from one instruction to the
+ * next, takes an inlined call's own name from the second one on. */
+static bool is_named_by_symbol(const struct symbolizer *s, const struct debug_frame *found,
+			       size_t n)
+{
+	if (found->is_c && found->name.n)
+		return false;
+	return s->params.detail != SYMBOL_INNER || n == 1 || !found->is_again;
+}
+
+/* Where the line is not known addr2line prints a question mark. */
 static void add_frames_as_addr2line(struct symbolizer *s, uint64_t address)
 {
 	const struct debug_frame *found = NULL;
@@ -193,7 +206,7 @@ static void add_frames_as_addr2line(struct symbolizer *s, uint64_t address)
 					      .line = found[i].line };
 
 		if (!frame.name.n)
-			frame.name = i == 0 && has_symbol && !(found[i].is_c && found[i].name.n)
+			frame.name = i == 0 && has_symbol && is_named_by_symbol(s, found, n)
 					     ? name
 					     : found[i].name;
 		vec_push(&s->frames, frame);
@@ -248,6 +261,9 @@ size_t symbolizer_find(struct symbolizer *s, uint64_t address, const struct symb
 	case SYMBOL_PLAIN:
 		add_frames_as_addr2line(s, address);
 		name_as_nm(s, address);
+		break;
+	case SYMBOL_INNER:
+		add_frames_as_addr2line(s, address);
 		break;
 	case SYMBOL_NAMES:
 		if (symtab_find(&s->symbols, address, &name, &file))

@@ -73,6 +73,7 @@ enum symbol_detail {
 	SYMBOL_FULL,  /* inlined calls, lines, columns and start lines, as llvm-symbolizer */
 	SYMBOL_PLAIN, /* inlined calls and lines, as addr2line */
 	SYMBOL_NAMES, /* the function's name, as nm */
+	SYMBOL_INNER, /* as SYMBOL_PLAIN, but names are not completed by those of nm: as objdump */
 };
 
 /* Strings are "" and numbers 0 if not known. */
@@ -114,6 +115,8 @@ struct symbol_tools {
 };
 /* Symbols read so look as they would there; without any tool they are read in full. */
 struct symbolizer_params symbol_tools_choose(const struct symbol_tools *t, bool only_names);
+/* Are instructions shown as GNU objdump spells them? No if llvm-objdump is there, or none. */
+bool symbol_tools_objdump_is_gnu(const struct symbol_tools *t);
 
 /* ---- naming a profile (local.c) */
 
@@ -140,6 +143,7 @@ struct symbol {
 	struct str name;  /* as it stands in the file: mangled */
 	bool is_function; /* by its type */
 	bool has_place;	  /* it names a place in a section that is loaded */
+	uint8_t rank;	  /* of those at one address, objdump shows the one of the lowest rank */
 };
 
 struct symbol_list {
@@ -160,18 +164,24 @@ struct instruction {
 	struct str text; /* mnemonic, tab, operands: "callq\t0x4010b0 <calloc@plt>" */
 };
 
+struct asm_style {
+	bool is_gnu; /* GNU objdump's text, not llvm-objdump's: "call   4010b0 <calloc@plt>" */
+	bool is_intel;
+};
+
 struct instructions {
 	struct instruction *at;
 	size_t n;
 };
 
-/* Texts are those of llvm-objdump as far as that is cheap. The object and its symbols must outlive
- * the disassembler. NULL if instructions of that machine are not known. */
+/* Texts are those of llvm-objdump or GNU objdump as far as that is cheap. The object and its
+ * symbols must outlive the disassembler. NULL if instructions of that machine are not known. */
 struct disassembler;
 struct disassembler *disassembler_new(const struct object *o, const struct symbol_list *t,
-				      bool intel_syntax, struct err *e);
+				      struct asm_style style, struct err *e);
 void disassembler_free(struct disassembler *d);
-/* The instructions that begin in [start, end), addresses as linked, into `a`. */
+/* The instructions that begin in [start, end), addresses as linked, into `a`. In GNU's style none
+ * reaches over the end, and zeros are left out. */
 void disassemble(struct disassembler *d, struct arena *a, uint64_t start, uint64_t end,
 		 struct instructions *out);
 /* The readable name of the function whose symbol covers the address, or "". Lives as long as the

@@ -40,6 +40,15 @@ static bool is_listed(const struct elf_symbol *s)
 	       s->name.n;
 }
 
+/* Functions first, then variables; global ones first, local ones last. */
+static uint8_t rank_of(const struct elf_symbol *s)
+{
+	int type = s->type == STT_FUNC ? 0 : s->type == STT_OBJECT ? 1 : 2;
+	int binding = s->bind == STB_GLOBAL ? 0 : s->bind == STB_LOCAL ? 2 : 1;
+
+	return (uint8_t)(3 * type + binding);
+}
+
 static void read_symbols(struct arena *a, const struct elf *f, struct symbol_list *t)
 {
 	struct elf_symbols symbols = elf_symbols(f, SHT_SYMTAB);
@@ -53,7 +62,8 @@ static void read_symbols(struct arena *a, const struct elf *f, struct symbol_lis
 							   .name = s.name,
 							   .is_function = s.type == STT_FUNC ||
 									  s.type == STT_GNU_IFUNC,
-							   .has_place = has_place(f, &s) });
+							   .has_place = has_place(f, &s),
+							   .rank = rank_of(&s) });
 	if (listed.n)
 		qsort(listed.at, listed.n, sizeof(*listed.at), by_address_name);
 	t->n = listed.n;

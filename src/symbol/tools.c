@@ -59,6 +59,11 @@ static bool is_found(const struct symbol_tools *t, const char *tool, const char 
 	return is_in_option(t, tool, name) || is_in_option(t, "", name);
 }
 
+bool symbol_tools_objdump_is_gnu(const struct symbol_tools *t)
+{
+	return !is_found(t, "objdump", "llvm-objdump") && is_found(t, "objdump", "objdump");
+}
+
 struct symbolizer_params symbol_tools_choose(const struct symbol_tools *t, bool only_names)
 {
 	struct symbolizer_params params = { .nm_is_llvm = is_found(t, "nm", "llvm-nm") };

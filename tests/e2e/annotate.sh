@@ -4,8 +4,13 @@
 tmp=$(mktemp -d) n=0
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-unset PPROF_TOOLS
 export HOME="$tmp" PPROF_TMPDIR="$tmp" PPROF_BINARY_PATH="$tmp"
+
+# Which objdump there is decides how instructions are spelled.
+mkdir llvm gnu
+touch llvm/llvm-objdump gnu/objdump
+chmod +x llvm/llvm-objdump gnu/objdump
+export PPROF_TOOLS="objdump:$tmp/llvm"
 
 # check NAME COMMAND...: the command must succeed.
 check() {
@@ -79,6 +84,21 @@ as_objdump() {
 	kiln -disasm=work p | awk '$3 ~ /:$/ { sub(":", "", $3); print $3 }' >got
 	head -n "$(wc -l <got)" want | diff - got && [ $(($(wc -l <want) - $(wc -l <got))) -le 1 ]
 }
+# Only the start: what objdump prints after the end of the symbol depends on who asks.
+as_gnu_objdump() {
+	for syntax in '' -intel_syntax; do
+		LC_ALL=C objdump -d --no-show-raw-insn ${syntax:+-M intel} --disassemble=work prog |
+			sed -n 's/^ *\([0-9a-f]*\):\t/\1: /p' | head -n 8 >want
+		kiln -tools="objdump:$tmp/gnu" -disasm=work $syntax p |
+			sed -n 's/^ *[^ ]* *[^ ]* *\([0-9a-f][0-9a-f]*: .*\)/\1/p' | sed 's/ *;.*//' | head -n 8 >got
+		diff want got || return 1
+	done
+}
+gnu_names_what_is_inlined() {
+	kiln -tools="objdump:$tmp/gnu" -disasm=work p | grep ';square a<b>&"c.c:5$' &&
+		! kiln -disasm=work p | grep ';square'
+}
+gnu_page() { kiln -tools="objdump:$tmp/gnu" -weblist=work -output=g.html p && grep 'call  .*&lt;rand@plt&gt;' g.html; }
 fails_with() {
 	text=$1
 	shift
@@ -130,6 +150,9 @@ check "the weights are those of the samples" weights
 check "-intel_syntax" intel
 check "an address selects its symbol" address
 check "the addresses are llvm-objdump's" as_objdump
+check "instructions are GNU objdump's where there is no other" as_gnu_objdump
+check "functions are those that GNU objdump names" gnu_names_what_is_inlined
+check "-weblist as with GNU objdump" gnu_page
 check "what does not match is an error" fails_with 'no matches found for regexp nosuch' -disasm=nosuch p
 check "an address without a symbol is an error" fails_with 'no matches found for address 0x1' -disasm=0x1 p
 check "an address without samples is an error" fails_with 'do not have samples' -disasm=0x$(nm prog | sed -n 's/ T _start$//p') p

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void use(const struct object *o, bool intel_syntax)
+static void use(const struct object *o, struct asm_style style)
 {
 	struct arena a = { 0 };
 	struct symbol_list symbols;
@@ -22,7 +22,7 @@ static void use(const struct object *o, bool intel_syntax)
 	for (size_t i = 1; i < symbols.n; i++)
 		if (symbols.at[i - 1].address > symbols.at[i].address)
 			abort();
-	d = disassembler_new(o, &symbols, intel_syntax, &e);
+	d = disassembler_new(o, &symbols, style, &e);
 	if (d) {
 		disassemble(d, &a, 0x401000, 0x402000, &code);
 		for (size_t i = 0; i < code.n; i++)
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (write(fd, data, n) == (ssize_t)n && object_open(&o, path, &e)) {
-		use(&o, n & 1);
+		use(&o, (struct asm_style){ .is_gnu = n & 2, .is_intel = n & 1 });
 		object_close(&o);
 	}
 	close(fd);

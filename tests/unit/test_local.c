@@ -210,6 +210,11 @@ static enum symbol_detail choose(const char *option, const char *path, bool only
 	return symbol_tools_choose(&(struct symbol_tools){ option, path }, only_names).detail;
 }
 
+static bool objdump_is_gnu(const char *option, const char *path)
+{
+	return symbol_tools_objdump_is_gnu(&(struct symbol_tools){ option, path });
+}
+
 TEST(tools_decide_what_is_shown)
 {
 	assert_int_equal(mkdir("empty", 0755), 0);
@@ -217,7 +222,9 @@ TEST(tools_decide_what_is_shown)
 	assert_int_equal(mkdir("llvm", 0755), 0);
 	add_tool("gnu/addr2line");
 	add_tool("gnu/nm");
+	add_tool("gnu/objdump");
 	add_tool("llvm/llvm-symbolizer");
+	add_tool("llvm/llvm-objdump");
 	assert_int_equal(choose("", "llvm:gnu", false), SYMBOL_FULL);
 	assert_int_equal(choose("", "gnu", false), SYMBOL_PLAIN);
 	assert_int_equal(choose("", "gnu", true), SYMBOL_NAMES);
@@ -225,4 +232,11 @@ TEST(tools_decide_what_is_shown)
 	assert_int_equal(choose("gnu", "empty", false), SYMBOL_PLAIN);
 	assert_int_equal(choose("addr2line:gnu", "llvm", false), SYMBOL_FULL);
 	assert_int_equal(choose("llvm-symbolizer:llvm", "gnu", false), SYMBOL_FULL);
+	assert_int_equal(choose("", "/no/such/dir", false), SYMBOL_FULL);
+	assert_int_equal(choose("gnu", "/no/such/dir", false), SYMBOL_PLAIN);
+	assert_true(objdump_is_gnu("", "gnu"));
+	assert_true(objdump_is_gnu("objdump:gnu", "empty"));
+	assert_false(objdump_is_gnu("", "gnu:llvm"));
+	assert_false(objdump_is_gnu("objdump:llvm", "gnu"));
+	assert_false(objdump_is_gnu("", "empty"));
 }

@@ -18,6 +18,10 @@ enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 2 * UNRO
 #define WANTED 0x40000000u
 #define LEFT_OUT FRAME_NODE
 
+/* What a location has for the walk: frames that are kept, so look at it and its neighbours; frames
+ * that are wanted. */
+enum { LOOK = 1, SAYS = 2 };
+
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
 struct edge_slot {
 	uint64_t key; /* from << 32 | to; 0: free, since no edge leads from a node to itself */
@@ -40,8 +44,8 @@ struct edge_pass {
 	const struct graph_params *params;
 	const struct frames *f;
 	const uint32_t *hops; /* f->lists, with what is kept */
-	const bool *matters;  /* by location: look at it and at its neighbours; NULL: at all */
-	vec(uint32_t) some;   /* those of a sample */
+	const char *matters;  /* by location: LOOK, and SAYS if edges may lead there; NULL: all do */
+	vec(uint32_t) places, some; /* of a sample's stack: where to look, and what is there */
 	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
 	uint32_t first, last; /* samples */
 	struct edge_table edges;
@@ -76,17 +80,20 @@ static uint32_t *make_hops(struct arena *a, const struct profile *p, const struc
 
 /* Most stacks are long and most frames left out, so locations that have nothing to tell are skipped
  * early. NULL if those are few. */
-static bool *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
+static char *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
 			      const uint32_t *hops, bool only_wanted)
 {
-	bool *matters = arena_many(a, p->nlocations, bool);
+	char *matters = arena_many(a, p->nlocations, char);
 	uint32_t n = 0;
 
 	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++)
-			matters[loc] |= only_wanted ? (hops[i] & WANTED) != 0
-						    : (hops[i] & FRAME_NODE) != LEFT_OUT;
-		n += matters[loc];
+		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
+			if (hops[i] & WANTED)
+				matters[loc] = LOOK | SAYS;
+			else if (!only_wanted && (hops[i] & FRAME_NODE) != LEFT_OUT)
+				matters[loc] |= LOOK;
+		}
+		n += matters[loc] != 0;
 	}
 	return n < p->nlocations / 2 ? matters : NULL;
 }
@@ -221,22 +228,39 @@ static struct edge edge_at(const struct edge_table *t, size_t slot)
 			      .is_residual = s->is_residual };
 }
 
+/* Lists the places of a stack where to look in x->places, without a branch for each. Returns how
+ * many, or 0 if no edge can come of them. */
+static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
+{
+	uint32_t nplaces = 0;
+	char all = 0;
+
+	vec_reserve(&x->places, n);
+	for (uint32_t i = 0; i < n; i++) {
+		char here = x->matters[stack[i]];
+
+		x->places.at[nplaces] = i;
+		nplaces += here & LOOK;
+		all |= here;
+	}
+	return all & SAYS ? nplaces : 0;
+}
+
 /* The locations of a sample that matter, and their neighbours: one that is left out stands for all
  * that are, between two that are not. */
 static struct unroll unroll_some(struct edge_pass *x, const struct sample *s)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
-	bool last = false, this = s->nstack && x->matters[stack[0]];
-	uint32_t n = 0;
+	uint32_t nplaces = find_places(x, stack, s->nstack), n = 0, next = 0;
 
 	vec_reserve(&x->some, s->nstack);
-	for (uint32_t i = 0; i < s->nstack; i++) {
-		bool next = i + 1 < s->nstack && x->matters[stack[i + 1]];
+	for (uint32_t i = 0; i < nplaces; i++) {
+		uint32_t place = x->places.at[i];
 
-		x->some.at[n] = stack[i];
-		n += last | this | next;
-		last = this;
-		this = next;
+		if (next < place)
+			next = place - 1;
+		for (; next < s->nstack && next < place + 2; next++)
+			x->some.at[n++] = stack[next];
 	}
 	return (struct unroll){ x->some.at, n, 0 };
 }
@@ -375,6 +399,7 @@ static void count_all(struct arena *a, struct graph *g, const struct edge_pass *
 		tag_tally_finish(passes->tags, a, g);
 	for (size_t i = 0; i < n; i++) {
 		table_release(&passes[i].edges);
+		vec_release(&passes[i].places);
 		vec_release(&passes[i].some);
 	}
 	arena_release(&scratch);

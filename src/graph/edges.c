@@ -44,10 +44,10 @@ struct edge_pass {
 	const struct graph_params *params;
 	const struct frames *f;
 	const uint32_t *hops; /* f->lists, with what is kept */
-	const char *matters;  /* by location: LOOK, and SAYS if edges may lead there; NULL: all do */
+	const char *matters; /* by location: LOOK, and SAYS if edges may lead there; NULL: all do */
 	vec(uint32_t) places, some; /* of a sample's stack: where to look, and what is there */
-	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
-	uint32_t first, last; /* samples */
+	uint32_t from_mask;	    /* WANTED: edges from wanted nodes are too */
+	uint32_t first, last;	    /* samples */
 	struct edge_table edges;
 	/* Edges wait here until their slots have arrived in the cache. */
 	struct pending {

@@ -20,14 +20,22 @@ static void warn(struct buf *warnings, const char *what)
 
 /* ---- focus, ignore, hide, show */
 
+/* What a location has to say of the samples it is in. */
+enum { FOCUSED = 1, IGNORED = 2, HIDDEN = 4 };
+
 struct name_filter {
 	struct profile *p;
 	struct matcher focus, ignore, hide, show;
-	bool *is_focused, *is_ignored, *is_hidden; /* by location */
+	unsigned char *verdicts; /* by location */
 	bool any_focused, any_ignored, any_hide_match, any_shown, any_hidden;
 	struct line *lines;
 	uint32_t *left; /* by sample: frames that stay */
-	uint32_t *stacks, nstacks, starts[PIECES];
+	struct sample *samples;
+	uint32_t *stacks;
+	/* Of each piece of the samples: where what stays of it starts, once all are counted. */
+	struct piece {
+		uint32_t sample, stack;
+	} pieces[PIECES + 1];
 };
 
 static bool matches_location(const struct matcher *m, const struct location *loc)
@@ -75,44 +83,38 @@ static void show_lines(struct name_filter *f, struct location *loc)
 static void judge_location(struct name_filter *f, struct location *loc, uint32_t index)
 {
 	if (f->ignore.re && matches_location(&f->ignore, loc))
-		f->is_ignored[index] = f->any_ignored = true;
+		f->verdicts[index] |= IGNORED;
 	else if (!f->focus.re || matches_location(&f->focus, loc))
-		f->is_focused[index] = f->any_focused = true;
+		f->verdicts[index] |= FOCUSED;
 	if (f->hide.re) {
 		bool had_match = f->any_hide_match;
 
 		f->any_hide_match = false;
 		hide_lines(f, loc);
 		if (f->any_hide_match && !loc->nlines)
-			f->is_hidden[index] = f->any_hidden = true;
+			f->verdicts[index] |= HIDDEN;
 		f->any_hide_match |= had_match;
 	}
 	if (f->show.re) {
 		show_lines(f, loc);
 		if (!loc->nlines)
-			f->is_hidden[index] = f->any_hidden = true;
+			f->verdicts[index] |= HIDDEN;
 	}
 }
 
-static bool keeps_sample(const struct name_filter *f, const struct sample *s)
+/* How many frames are left of a sample; 0: it goes. */
+static uint32_t count_left(const struct name_filter *f, const struct sample *s)
 {
 	const uint32_t *stack = f->p->stacks + s->stack;
-	bool is_focused = false, is_ignored = false;
-
-	for (uint32_t i = 0; i < s->nstack; i++) {
-		is_ignored |= f->is_ignored[stack[i]];
-		is_focused |= f->is_focused[stack[i]];
-	}
-	return is_focused && !is_ignored;
-}
-
-static uint32_t count_shown(const struct name_filter *f, const struct sample *s)
-{
-	uint32_t n = 0;
+	unsigned all = 0, hidden = 0;
 
 	for (uint32_t i = 0; i < s->nstack; i++)
-		n += !f->is_hidden[f->p->stacks[s->stack + i]];
-	return n;
+		all |= f->verdicts[stack[i]];
+	if ((all & (FOCUSED | IGNORED)) != FOCUSED)
+		return 0;
+	for (uint32_t i = 0; (all & HIDDEN) && i < s->nstack; i++)
+		hidden += (f->verdicts[stack[i]] & HIDDEN) != 0;
+	return s->nstack - hidden;
 }
 
 static uint32_t piece_start(const struct name_filter *f, size_t piece)
@@ -120,77 +122,106 @@ static uint32_t piece_start(const struct name_filter *f, size_t piece)
 	return (uint32_t)(f->p->nsamples * piece / PIECES);
 }
 
-/* How many frames are left of each sample; 0: the sample goes. */
-static void judge_samples(void *ctx, size_t piece)
+static void judge_samples(void *ctx, size_t index)
 {
-	const struct name_filter *f = ctx;
+	struct name_filter *f = ctx;
+	struct piece sum = { 0 };
 
-	for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
-		const struct sample *s = &f->p->samples[i];
+	for (uint32_t i = piece_start(f, index); i < piece_start(f, index + 1); i++) {
+		f->left[i] = count_left(f, &f->p->samples[i]);
+		sum.sample += f->left[i] != 0;
+		sum.stack += f->left[i];
+	}
+	f->pieces[index] = sum;
+}
 
-		if (keeps_sample(f, s))
-			f->left[i] = f->any_hidden ? count_shown(f, s) : s->nstack;
+/* From the length of each piece to its start; the last start is the whole length. */
+static void place_pieces(struct name_filter *f)
+{
+	struct piece at = { 0 };
+
+	for (size_t i = 0; i <= PIECES; i++) {
+		struct piece length = f->pieces[i];
+
+		f->pieces[i] = at;
+		at.sample += length.sample;
+		at.stack += length.stack;
 	}
 }
 
-/* Copies the stacks of the samples that stay, without hidden frames, to f->stacks. */
-static void copy_shown(void *ctx, size_t piece)
+/* Copies a stack but for its hidden frames; `end` is where its `left` frames end. */
+static void copy_shown(const struct name_filter *f, const uint32_t *stack, uint32_t left,
+		       uint32_t at)
 {
-	const struct name_filter *f = ctx;
-	uint32_t at = f->starts[piece];
-
-	for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
-		const struct sample *s = &f->p->samples[i];
-
-		for (uint32_t k = 0; f->left[i] && k < s->nstack; k++) {
-			uint32_t loc = f->p->stacks[s->stack + k];
-
-			if (!f->is_hidden[loc])
-				f->stacks[at++] = loc;
-		}
+	/* Which are hidden is as good as random: all are written, and some are written over. */
+	for (uint32_t end = at + left; at < end; stack++) {
+		f->stacks[at] = *stack;
+		at += !(f->verdicts[*stack] & HIDDEN);
 	}
 }
 
-/* Makes the list of samples that stay. Returns its length. */
-static uint32_t take_samples(struct name_filter *f, struct sample *samples)
+/* Lists the samples that stay, with their stacks. */
+static void take_samples(void *ctx, size_t index)
 {
-	uint32_t kept = 0, at = 0;
+	const struct name_filter *f = ctx;
+	struct piece at = f->pieces[index];
+	uint32_t end = f->pieces[index + 1].sample;
 
-	for (size_t piece = 0; piece < PIECES; piece++) {
-		f->starts[piece] = at;
-		for (uint32_t i = piece_start(f, piece); i < piece_start(f, piece + 1); i++) {
-			samples[kept] = f->p->samples[i];
-			if (f->any_hidden) {
-				samples[kept].stack = at;
-				samples[kept].nstack = f->left[i];
-				at += f->left[i];
-			}
-			kept += f->left[i] != 0;
+	for (uint32_t i = piece_start(f, index); at.sample < end; i++) {
+		struct sample s = f->p->samples[i];
+
+		if (f->stacks) {
+			copy_shown(f, f->p->stacks + s.stack, f->left[i], at.stack);
+			s.stack = at.stack;
+			s.nstack = f->left[i];
+			at.stack += f->left[i];
 		}
+		f->samples[at.sample] = s;
+		at.sample += f->left[i] != 0;
 	}
-	f->nstacks = at;
-	return kept;
 }
 
 static void filter_samples(struct arena *a, struct name_filter *f, int threads)
 {
 	struct profile *p = f->p;
-	struct sample *samples = arena_many(a, (size_t)p->nsamples + 1, struct sample);
 	struct arena scratch = { 0 };
-	uint32_t kept;
 
 	f->left = arena_many(&scratch, p->nsamples, uint32_t);
 	threads = p->nsamples > PARALLEL_SAMPLES ? threads : 1;
 	parallel_for(threads, PIECES, judge_samples, f);
-	kept = take_samples(f, samples);
-	if (f->any_hidden) {
-		f->stacks = arena_many(a, f->nstacks, uint32_t);
-		parallel_for(threads, PIECES, copy_shown, f);
+	place_pieces(f);
+	f->samples = arena_many(a, f->pieces[PIECES].sample, struct sample);
+	if (f->any_hidden)
+		f->stacks = arena_many(a, f->pieces[PIECES].stack, uint32_t);
+	parallel_for(threads, PIECES, take_samples, f);
+	p->samples = f->samples;
+	p->nsamples = f->pieces[PIECES].sample;
+	if (f->stacks)
 		p->stacks = f->stacks;
-	}
-	p->samples = samples;
-	p->nsamples = kept;
 	arena_release(&scratch);
+}
+
+static void judge_locations(struct arena *a, struct name_filter *f, bool changes_lines)
+{
+	struct profile *p = f->p;
+	struct location *locations = p->locations;
+	unsigned char all = 0;
+
+	f->lines = p->lines;
+	f->verdicts = arena_many(a, p->nlocations, unsigned char);
+	if (changes_lines) {
+		locations = arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
+		f->lines = arena_copy(a, p->lines, p->nlines * sizeof(*f->lines));
+	}
+	for (uint32_t i = 0; i < p->nlocations; i++) {
+		judge_location(f, &locations[i], i);
+		all |= f->verdicts[i];
+	}
+	f->any_focused = all & FOCUSED;
+	f->any_ignored = all & IGNORED;
+	f->any_hidden = all & HIDDEN;
+	p->locations = locations;
+	p->lines = f->lines;
 }
 
 static void filter_names(struct arena *a, struct profile *p, const struct profile_filter *x,
@@ -200,21 +231,10 @@ static void filter_names(struct arena *a, struct profile *p, const struct profil
 				 .focus = matcher_of(a, p, x->focus),
 				 .ignore = matcher_of(a, p, x->ignore),
 				 .hide = matcher_of(a, p, x->hide),
-				 .show = matcher_of(a, p, x->show),
-				 .is_focused = arena_many(a, p->nlocations, bool),
-				 .is_ignored = arena_many(a, p->nlocations, bool),
-				 .is_hidden = arena_many(a, p->nlocations, bool) };
-	struct location *locations =
-		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
+				 .show = matcher_of(a, p, x->show) };
 
-	f.lines = p->lines;
-	if (x->hide || x->show)
-		f.lines = arena_copy(a, p->lines, p->nlines * sizeof(*f.lines));
-	for (uint32_t i = 0; i < p->nlocations; i++)
-		judge_location(&f, &locations[i], i);
+	judge_locations(a, &f, x->hide || x->show);
 	filter_samples(a, &f, x->threads);
-	p->locations = locations;
-	p->lines = f.lines;
 	if (x->focus && !f.any_focused)
 		warn(warnings, "Focus");
 	if (x->ignore && !f.any_ignored)

@@ -2,7 +2,7 @@
  *
  * The map stores (hash, index) slots only; keys live in the caller's table and are compared by the
  * caller. So one type serves names, addresses, stacks. Hashes are seeded from the kernel's
- *per-process random bytes, so that crafted input cannot pile up in one slot.
+ * per-process random bytes, so that crafted input cannot pile up in one slot.
  *
  *	uint64_t h = hash_bytes(map_seed(), key.p, key.n);
  *	uint32_t i = map_put(&m, h, table.n, same_key, &ctx);	found, or added as table.n

@@ -1,9 +1,9 @@
 /* client.h - requests over HTTP and HTTPS: a thin face of libcurl.
  *
  * libcurl is loaded when the first request is made: together with the twenty libraries that it
- *needs it would cost every start of the program 10 ms. Errors are in the words of Go's net/http,
- *which scripts around pprof know: `Get "http://h:1/": dial tcp 127.0.0.1:1: connect: connection
- *refused`.
+ * needs it would cost every start of the program 10 ms. Errors are in the words of Go's net/http,
+ * which scripts around pprof know: `Get "http://h:1/": dial tcp 127.0.0.1:1: connect: connection
+ * refused`.
  *
  *	struct http_client *c = http_client_new(&(struct http_tls){ .ca = "ca.pem" });
  *	struct http_response r = { 0 };
@@ -12,7 +12,7 @@
  *	http_client_free(c);
  *
  * Up to 10 redirects are followed, proxies come from the environment, gzip is undone. Threads: many
- *may send through one client, each with a response of its own; connections are kept and used again.
+ * may send through one client, each with a response of its own; connections are kept.
  */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H

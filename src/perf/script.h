@@ -6,7 +6,7 @@
  *		    55d0c8a4f200 main+0x20 (/usr/bin/prog)
  *
  * The leaf comes first. Without call chains the frame stands behind the event. Names have blanks
- *and parentheses in them, and so may the names of threads and files.
+ * and parentheses in them, and so may the names of threads and files.
  */
 #ifndef PERF_SCRIPT_H
 #define PERF_SCRIPT_H

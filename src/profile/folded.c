@@ -4,7 +4,7 @@
  *	main;parse;read_token 12 15		before and after
  *
  * Names may contain anything but NUL, numbers and blanks included, so a file holds differences only
- *if every line ends in two numbers.
+ * if every line ends in two numbers.
  */
 #include "profile/legacy_parse.h"
 

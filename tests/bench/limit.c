@@ -1,5 +1,5 @@
 /* limit.c - the least that any reader of these profiles must do: inflate, and look at every byte
- *once.
+ * once.
  *
  *	limit FILE...		wall seconds of it, for all files one after the other
  */

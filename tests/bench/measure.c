@@ -3,7 +3,7 @@
  *	measure RUNS COMMAND [ARGUMENT ...]
  *
  * prints "wall-seconds cpu-seconds peak-rss-kilobytes status", the medians of all runs. A program
- *of its own because a child's peak RSS starts with that of the parent which spawned it.
+ * of its own because a child's peak RSS starts with that of the parent which spawned it.
  */
 #include <fcntl.h>
 #include <spawn.h>

@@ -111,6 +111,30 @@ static struct base *add_base(struct graph_memo *m, const struct graph_params *pa
 	return m->bases;
 }
 
+static void copy_frames(struct arena *a, struct frames *f, const struct frames *from,
+			uint32_t nlocations)
+{
+	*f = *from;
+	f->first = arena_copy(a, f->first, ((size_t)nlocations + 1) * sizeof(*f->first));
+	f->lists = arena_copy(a, f->lists,
+			      ((size_t)f->first[nlocations] + UNROLL_STEP) * sizeof(*f->lists));
+	f->infos = arena_copy(a, f->infos, f->nnodes * sizeof(*f->infos));
+}
+
+/* Makes a new base, whose frames are those of the whole profile if that has them. */
+static struct base *make_base(struct graph_memo *m, const struct profile *p,
+			      const struct graph_params *params)
+{
+	const struct base *whole = m->whole ? find_base(m->whole, params) : NULL;
+	struct base *b = add_base(m, params);
+
+	if (whole)
+		copy_frames(&b->arena, &b->frames, &whole->frames, p->nlocations);
+	else
+		frames_init(&b->arena, &b->frames, p, &params->keep, params->with_objects);
+	return b;
+}
+
 void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct graph_params *params)
 {
@@ -120,10 +144,8 @@ void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
 		frames_init(a, f, p, &params->keep, params->with_objects);
 		return;
 	}
-	if (!b) {
-		b = add_base(params->memo, params);
-		frames_init(&b->arena, &b->frames, p, &params->keep, params->with_objects);
-	}
+	if (!b)
+		b = make_base(params->memo, p, params);
 	*f = b->frames;
 }
 
@@ -136,12 +158,11 @@ static struct sample *other_samples(struct arena *a, const struct profile *all,
 
 	*n = 0;
 	for (uint32_t i = 0; i < all->nsamples; i++) {
-		bool is_in = k < p->nsamples &&
-			     memcmp(&all->samples[i], &p->samples[k], sizeof(*all->samples)) == 0;
-
-		others[*n] = all->samples[i];
-		*n += !is_in;
-		k += is_in;
+		if (k < p->nsamples &&
+		    memcmp(&all->samples[i], &p->samples[k], sizeof(*all->samples)) == 0)
+			k++;
+		else
+			others[(*n)++] = all->samples[i];
 	}
 	return others;
 }

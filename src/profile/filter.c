@@ -20,7 +20,7 @@ static void warn(struct buf *warnings, const char *what)
 
 /* ---- focus, ignore, hide, show */
 
-/* What a location has to say of the samples it is in. */
+/* What a location has to say of the samples it is in. HIDDEN is the highest, to be counted. */
 enum { FOCUSED = 1, IGNORED = 2, HIDDEN = 4 };
 
 struct name_filter {
@@ -108,13 +108,13 @@ static uint32_t count_left(const struct name_filter *f, const struct sample *s)
 	const uint32_t *stack = f->p->stacks + s->stack;
 	unsigned all = 0, hidden = 0;
 
-	for (uint32_t i = 0; i < s->nstack; i++)
-		all |= f->verdicts[stack[i]];
-	if ((all & (FOCUSED | IGNORED)) != FOCUSED)
-		return 0;
-	for (uint32_t i = 0; (all & HIDDEN) && i < s->nstack; i++)
-		hidden += (f->verdicts[stack[i]] & HIDDEN) != 0;
-	return s->nstack - hidden;
+	for (uint32_t i = 0; i < s->nstack; i++) {
+		unsigned char verdict = f->verdicts[stack[i]];
+
+		all |= verdict;
+		hidden += verdict / HIDDEN;
+	}
+	return (all & (FOCUSED | IGNORED)) == FOCUSED ? s->nstack - hidden : 0;
 }
 
 static uint32_t piece_start(const struct name_filter *f, size_t piece)
@@ -149,7 +149,7 @@ static void place_pieces(struct name_filter *f)
 	}
 }
 
-/* Copies a stack but for its hidden frames; `end` is where its `left` frames end. */
+/* Copies a stack but for its hidden frames; `left` are not. */
 static void copy_shown(const struct name_filter *f, const uint32_t *stack, uint32_t left,
 		       uint32_t at)
 {

@@ -215,6 +215,15 @@ void touch_pages(void *zeroed, size_t bytes)
 		p[i] = 0;
 }
 
+void huge_pages(void *p, size_t bytes)
+{
+	uintptr_t start = ((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+	uintptr_t end = ((uintptr_t)p + bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
+
+	if (start < end)
+		madvise((char *)p + (start - (uintptr_t)p), end - start, MADV_HUGEPAGE);
+}
+
 void *xmalloc(size_t bytes)
 {
 	void *p = malloc(bytes ? bytes : 1);

@@ -47,6 +47,8 @@ void arena_rewind(struct arena *a);
  * core.
  */
 void touch_pages(void *zeroed, size_t bytes);
+/* Has large fresh memory that will be written in full come in few large pages: fewer faults. */
+void huge_pages(void *fresh, size_t bytes);
 
 /* malloc family that ends the program when there is no memory. */
 void *xmalloc(size_t bytes);

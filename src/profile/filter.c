@@ -181,6 +181,18 @@ static void take_samples(void *ctx, size_t index)
 	}
 }
 
+static void allocate(struct arena *a, struct name_filter *f)
+{
+	const struct piece *end = &f->pieces[PIECES];
+
+	f->samples = arena_many(a, end->sample, struct sample);
+	huge_pages(f->samples, end->sample * sizeof(*f->samples));
+	if (!f->any_hidden)
+		return;
+	f->stacks = arena_many(a, end->stack, uint32_t);
+	huge_pages(f->stacks, end->stack * sizeof(*f->stacks));
+}
+
 static void filter_samples(struct arena *a, struct name_filter *f, int threads)
 {
 	struct profile *p = f->p;
@@ -190,9 +202,7 @@ static void filter_samples(struct arena *a, struct name_filter *f, int threads)
 	threads = p->nsamples > PARALLEL_SAMPLES ? threads : 1;
 	parallel_for(threads, PIECES, judge_samples, f);
 	place_pieces(f);
-	f->samples = arena_many(a, f->pieces[PIECES].sample, struct sample);
-	if (f->any_hidden)
-		f->stacks = arena_many(a, f->pieces[PIECES].stack, uint32_t);
+	allocate(a, f);
 	parallel_for(threads, PIECES, take_samples, f);
 	p->samples = f->samples;
 	p->nsamples = f->pieces[PIECES].sample;

@@ -75,17 +75,16 @@ static uint32_t *take_nodes(struct trimmer *t, const uint32_t *list, uint32_t n)
 	return kept;
 }
 
-/* For telling which nodes are inlined, only edges to nodes matter that are so anywhere. */
+/* For telling which nodes are inlined, only edges matter that may be inlined and reach the cut:
+ * they weigh no more than all inlined frames of the node they lead to. */
 static bool *choose_inlined(struct trimmer *t, const uint32_t *kept)
 {
 	bool *wanted = arena_many(t->a, t->g->nnodes, bool);
 
-	for (uint32_t i = 0; i < t->frames.first[t->p->nlocations]; i++) {
-		uint32_t node = kept[t->frames.lists[i] & FRAME_NODE];
-
-		if ((t->frames.lists[i] & FRAME_INLINED) && node != NONE)
-			wanted[node] = true;
-	}
+	for (uint32_t i = 0; i < t->frames.nnodes; i++)
+		if (kept[i] != NONE)
+			wanted[kept[i]] = t->weights[i].inlined &&
+					  t->weights[i].inlined >= (uint64_t)t->edge_cut;
 	return wanted;
 }
 

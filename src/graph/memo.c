@@ -191,7 +191,8 @@ static struct node_weight *weights_by_difference(struct arena *a, const struct p
 		w[i] = (struct node_weight){ int_add(all->flat, int_neg(w[i].flat)),
 					     int_add(all->flat_div, int_neg(w[i].flat_div)),
 					     int_add(all->cum, int_neg(w[i].cum)),
-					     int_add(all->cum_div, int_neg(w[i].cum_div)) };
+					     int_add(all->cum_div, int_neg(w[i].cum_div)),
+					     all->inlined - w[i].inlined };
 	}
 	arena_release(&scratch);
 	return w;

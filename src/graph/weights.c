@@ -76,14 +76,23 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 {
 	const struct sample *s = &x->p->samples[index];
 	struct unroll u = x->matters ? unroll_some(x, to, s) : unroll_start(x->p, s);
-	uint32_t frames[UNROLLED + UNROLL_STEP], n;
+	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n;
 	struct node_weight *leaf = NULL;
 
 	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+		uint32_t ninlined = 0;
+
 		for (uint32_t i = 0; i < n; i++)
 			__builtin_prefetch(&to->tallies[frames[i] & FRAME_NODE], 1);
-		for (uint32_t i = 0; i < n; i++)
-			count_node(x, to, frames[i] & FRAME_NODE, index + 1, w, div);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t node = frames[i] & FRAME_NODE;
+
+			count_node(x, to, node, index + 1, w, div);
+			inlined[ninlined] = node;
+			ninlined += frames[i] != node;
+		}
+		for (uint32_t i = 0; i < ninlined; i++)
+			to->weights[inlined[i]].inlined += (uint64_t)int_abs(w);
 		leaf = &to->weights[frames[n - 1] & FRAME_NODE];
 	}
 	if (!leaf || skips_leaf(x, s))
@@ -116,6 +125,7 @@ static void add_piece(struct node_weight *sum, const struct piece *from, uint32_
 		sum[n].cum_div = int_add(sum[n].cum_div, w->cum_div);
 		sum[n].flat = int_add(sum[n].flat, w->flat);
 		sum[n].flat_div = int_add(sum[n].flat_div, w->flat_div);
+		sum[n].inlined += w->inlined;
 	}
 }
 

@@ -7,6 +7,7 @@
 
 struct node_weight {
 	int64_t flat, flat_div, cum, cum_div;
+	uint64_t inlined; /* sum of |value| over its inlined frames */
 };
 
 /* By node of `f`. Of nodes that are not `wanted` (by node; NULL: all are) the weights are wrong. */

@@ -38,7 +38,8 @@ CFLAGS := -std=gnu17 -g -fno-omit-frame-pointer -fvisibility=hidden -ffunction-s
 	$(if $(and $(CI),$(filter release clang,$(BUILD))),-Werror)
 # Libraries that are not libc go in statically: each shared one costs start-up time. libcurl, which
 # brings twenty others, is loaded when something is fetched (http/client.c).
-LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc-sections
+LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc-sections \
+	-Wl,-z,pack-relative-relocs
 # Of capstone's machines we know two. Tables of the others would be relocated at every start.
 LDFLAGS += $(foreach m,ARM M68K Mips PPC Sparc SystemZ XCore TMS320C64x M680X EVM,\
 	-Wl,--defsym=$(m)_global_init=0 -Wl,--defsym=$(m)_option=0)

@@ -356,7 +356,7 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 
 	if (flags & REPORT_PROFILE)
 		profile_aggregate(x->a, &x->p, &x->params.keep);
-	else
+	else if (x->s->keeps_slices)
 		x->params.memo = x->slice->graphs;
 	if ((flags & (REPORT_GRAPH | REPORT_PATHS)) && x->params.keep.filename)
 		trim_paths(x);

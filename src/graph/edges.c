@@ -335,13 +335,13 @@ static void count_samples(void *ctx, size_t index)
 	count_pending(x);
 }
 
-/* Sums all passes up in the first. */
+/* Sums all passes up in the first, and frees the tables of the others. */
 static void join_passes(struct edge_pass *passes, size_t n)
 {
 	struct edge_table *sum = &passes[0].edges;
 
 	for (size_t i = 1; i < n; i++) {
-		const struct edge_table *t = &passes[i].edges;
+		struct edge_table *t = &passes[i].edges;
 
 		for (size_t k = 0; k < (size_t)1 << t->bits; k++) {
 			struct edge e = edge_at(t, k);
@@ -349,6 +349,7 @@ static void join_passes(struct edge_pass *passes, size_t n)
 			if (t->slots[k].key)
 				add_edge(sum, find_slot(sum, t->slots[k].key), &e);
 		}
+		table_release(t);
 	}
 }
 
@@ -395,10 +396,10 @@ static void count_all(struct arena *a, struct graph *g, const struct edge_pass *
 	parallel_for((int)n, n, count_samples, passes);
 	join_passes(passes, n);
 	take_edges(a, g, &passes->edges, params->visual);
+	table_release(&passes->edges);
 	if (with_tags)
 		tag_tally_finish(passes->tags, a, g);
 	for (size_t i = 0; i < n; i++) {
-		table_release(&passes[i].edges);
 		vec_release(&passes[i].places);
 		vec_release(&passes[i].some);
 	}

@@ -1,5 +1,6 @@
 #include "graph/frames.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -10,7 +11,8 @@ struct frame_reader {
 	const struct profile *p;
 	struct granularity keep;
 	bool with_objects;
-	uint32_t *clean_of; /* filename -> cleaned name + 1 */
+	uint32_t *clean_of; /* filename -> cleaned name + 1, for the first nclean strings */
+	size_t nclean;
 };
 
 struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p,
@@ -18,9 +20,11 @@ struct frame_reader *frame_reader_new(struct arena *a, const struct profile *p,
 {
 	struct frame_reader *r = arena_new(a, struct frame_reader);
 
-	*r = (struct frame_reader){ p, *keep, with_objects, NULL };
-	if (keep->filename)
-		r->clean_of = arena_many(a, p->strings->n, uint32_t);
+	*r = (struct frame_reader){ .p = p, .keep = *keep, .with_objects = with_objects };
+	if (keep->filename) {
+		r->nclean = p->strings->n;
+		r->clean_of = arena_many(a, r->nclean, uint32_t);
+	}
 	return r;
 }
 
@@ -34,15 +38,18 @@ uint32_t frame_count(const struct frame_reader *r, uint32_t loc)
 static uint32_t clean_file(struct frame_reader *r, uint32_t file)
 {
 	struct buf clean = { 0 };
+	uint32_t name;
 
 	if (!file)
 		return 0;
-	if (!r->clean_of[file]) {
-		path_clean(&clean, profile_str(r->p, file));
-		r->clean_of[file] = 1 + strings_add(r->p->strings, buf_view(&clean));
-		buf_release(&clean);
-	}
-	return r->clean_of[file] - 1;
+	if (file < r->nclean && r->clean_of[file])
+		return r->clean_of[file] - 1;
+	path_clean(&clean, profile_str(r->p, file));
+	name = strings_add(r->p->strings, buf_view(&clean));
+	buf_release(&clean);
+	if (file < r->nclean)
+		r->clean_of[file] = name + 1;
+	return name;
 }
 
 /* The line of a frame; without inlines that is the last one. NULL: nothing is known of it. */
@@ -117,48 +124,65 @@ void node_info_text(struct buf *out, const struct profile *p, const struct node_
 	}
 }
 
+void frames_info(const struct frames *f, const struct profile *p, uint32_t node,
+		 struct node_info *info)
+{
+	const struct frame_place *at = &f->places[node];
+
+	f->reader->p = p;
+	frame_info(f->reader, at->loc, at->frame, info);
+}
+
 struct node_table {
-	vec(struct node_info) infos;
+	struct frame_reader *reader;
+	vec(struct frame_place) places; /* by node: where it was seen first */
 	struct map map;
 	uint64_t seed;
 	uint32_t *of_function; /* node + 1, where that depends on the function alone; or NULL */
 };
 
+struct node_lookup {
+	struct node_table *t;
+	struct node_info info;
+};
+
 static bool same_info(const void *ctx, uint32_t index)
 {
-	const struct node_table *t = ((const void *const *)ctx)[0];
+	const struct node_lookup *x = ctx;
+	const struct frame_place *at = &x->t->places.at[index];
+	struct node_info info;
 
-	return memcmp(&t->infos.at[index], ((const void *const *)ctx)[1],
-		      sizeof(struct node_info)) == 0;
+	frame_info(x->t->reader, at->loc, at->frame, &info);
+	return memcmp(&info, &x->info, sizeof(info)) == 0;
 }
 
-static uint32_t add_info(struct node_table *t, const struct node_info *info)
+static uint32_t add_info(const struct node_lookup *x, uint32_t loc, uint32_t frame)
 {
-	const void *ctx[2] = { t, info };
-	uint32_t at = map_put(&t->map, hash_bytes(t->seed, info, sizeof(*info)), t->infos.n,
-			      same_info, ctx);
+	struct node_table *t = x->t;
+	uint32_t at = map_put(&t->map, hash_bytes(t->seed, &x->info, sizeof(x->info)), t->places.n,
+			      same_info, x);
 
-	if (at == t->infos.n)
-		vec_push(&t->infos, *info);
+	if (at == t->places.n)
+		vec_push(&t->places, ((struct frame_place){ loc, frame }));
 	return at;
 }
 
 /* The node of a frame. Where only its function counts, that is looked up once per function. */
-static uint32_t add_frame(struct node_table *t, struct frame_reader *r, uint32_t loc,
-			  uint32_t frame)
+static uint32_t add_frame(struct node_table *t, uint32_t loc, uint32_t frame)
 {
-	const struct line *line = frame_line(r, &r->p->locations[loc], frame);
+	const struct profile *p = t->reader->p;
+	const struct line *line = frame_line(t->reader, &p->locations[loc], frame);
+	struct node_lookup x = { .t = t };
 	uint32_t *known = NULL;
-	struct node_info info;
 	uint32_t node;
 
 	if (t->of_function && line && line->function != NONE)
 		known = &t->of_function[line->function];
 	if (known && *known)
 		return *known - 1;
-	frame_info(r, loc, frame, &info);
-	node = add_info(t, &info);
-	if (known && info.name)
+	frame_info(t->reader, loc, frame, &x.info);
+	node = add_info(&x, loc, frame);
+	if (known && x.info.name)
 		*known = node + 1;
 	return node;
 }
@@ -167,23 +191,25 @@ void frames_init(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct granularity *keep, bool with_objects)
 {
 	struct frame_reader *r = frame_reader_new(a, p, keep, with_objects);
-	struct node_table table = { .seed = map_seed() };
+	struct node_table table = { .reader = r, .seed = map_seed() };
 	vec(uint32_t) lists = { 0 };
 
 	if (!keep->line && !keep->address && !with_objects)
-		table.of_function = arena_many(a, p->nfunctions, uint32_t);
-	*f = (struct frames){ .first = arena_many(a, (size_t)p->nlocations + 1, uint32_t) };
+		table.of_function = xcalloc(p->nfunctions, sizeof(uint32_t));
+	*f = (struct frames){ .reader = r,
+			      .first = arena_many(a, (size_t)p->nlocations + 1, uint32_t) };
 	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
 		uint32_t n = frame_count(r, loc), inlined = 0;
 
 		for (; n-- > 0; inlined = FRAME_INLINED)
-			vec_push(&lists, inlined | add_frame(&table, r, loc, n));
+			vec_push(&lists, inlined | add_frame(&table, loc, n));
 		f->first[loc + 1] = (uint32_t)lists.n;
 	}
 	for (int i = 0; i < UNROLL_STEP; i++) /* which unroll reads, and drops */
 		vec_push(&lists, 0);
 	map_release(&table.map);
-	f->nnodes = (uint32_t)table.infos.n;
-	f->infos = vec_adopt(a, &table.infos);
+	free(table.of_function);
+	f->nnodes = (uint32_t)table.places.n;
+	f->places = vec_adopt(a, &table.places);
 	f->lists = vec_adopt(a, &lists);
 }

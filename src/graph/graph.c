@@ -21,8 +21,8 @@ struct trimmer {
 	const struct profile *p;
 	const struct graph_params *params;
 	struct frames frames;
-	struct node_weight *weights; /* by frame node */
-	bool *wanted;		     /* by frame node: with params->only, those that match */
+	struct weights weights; /* by frame node */
+	bool *wanted;		/* by frame node: with params->only, those that match */
 	int64_t node_cut, edge_cut;
 };
 
@@ -33,11 +33,11 @@ int64_t weights_cut(int64_t total, double fraction)
 
 static bool is_shown(const struct trimmer *t, uint32_t node)
 {
-	const struct node_weight *w = &t->weights[node];
+	int64_t flat = t->weights.flat[node], cum = t->weights.cum[node];
 
-	if ((w->cum == 0 && w->flat == 0) || (t->wanted && !t->wanted[node]))
+	if ((cum == 0 && flat == 0) || (t->wanted && !t->wanted[node]))
 		return false;
-	return !t->params->drop_negative || !(w->flat < 0 || (w->flat == 0 && w->cum < 0));
+	return !t->params->drop_negative || !(flat < 0 || (flat == 0 && cum < 0));
 }
 
 static void name_nodes(struct arena *a, struct graph *g, const struct profile *p)
@@ -56,20 +56,20 @@ static void name_nodes(struct arena *a, struct graph *g, const struct profile *p
 static uint32_t *take_nodes(struct trimmer *t, const uint32_t *list, uint32_t n)
 {
 	uint32_t *kept = arena_many(t->a, t->frames.nnodes, uint32_t);
+	const struct weights *w = &t->weights;
 	struct graph *g = t->g;
 
 	memset(kept, 0xff, t->frames.nnodes * sizeof(*kept)); /* NONE */
 	g->nodes = arena_many(t->a, n, struct node);
 	g->nnodes = n;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct node_weight *w = &t->weights[list[i]];
-
 		kept[list[i]] = i;
-		g->nodes[i] = (struct node){ .info = t->frames.infos[list[i]],
-					     .flat = w->flat,
-					     .flat_div = w->flat_div,
-					     .cum = w->cum,
-					     .cum_div = w->cum_div };
+		g->nodes[i] = (struct node){ .flat = w->flat[list[i]], .cum = w->cum[list[i]] };
+		if (w->flat_div) {
+			g->nodes[i].flat_div = w->flat_div[list[i]];
+			g->nodes[i].cum_div = w->cum_div[list[i]];
+		}
+		frames_info(&t->frames, t->p, list[i], &g->nodes[i].info);
 	}
 	name_nodes(t->a, g, t->p);
 	return kept;
@@ -83,8 +83,8 @@ static bool *choose_inlined(struct trimmer *t, const uint32_t *kept)
 
 	for (uint32_t i = 0; i < t->frames.nnodes; i++)
 		if (kept[i] != NONE)
-			wanted[kept[i]] = t->weights[i].inlined &&
-					  t->weights[i].inlined >= (uint64_t)t->edge_cut;
+			wanted[kept[i]] = t->weights.inlined[i] &&
+					  t->weights.inlined[i] >= (uint64_t)t->edge_cut;
 	return wanted;
 }
 
@@ -115,12 +115,14 @@ static bool *choose_named(const struct trimmer *t)
 	bool *wanted = arena_many(t->a, t->frames.nnodes, bool);
 
 	for (uint32_t i = 0; i < t->frames.nnodes; i++) {
-		uint32_t name = t->frames.infos[i].name;
+		struct node_info info;
 
-		if (verdicts[name] == UNKNOWN)
-			verdicts[name] =
-				regex_match(t->params->only, profile_str(t->p, name)) ? YES : NO;
-		wanted[i] = verdicts[name] == YES;
+		frames_info(&t->frames, t->p, i, &info);
+		if (verdicts[info.name] == UNKNOWN)
+			verdicts[info.name] =
+				regex_match(t->params->only, profile_str(t->p, info.name)) ? YES
+											   : NO;
+		wanted[i] = verdicts[info.name] == YES;
 	}
 	return wanted;
 }
@@ -141,14 +143,14 @@ static uint32_t *cut_nodes(struct trimmer *t)
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (is_shown(t, i)) {
-			g->flat_total = int_add(g->flat_total, t->weights[i].flat);
+			g->flat_total = int_add(g->flat_total, t->weights.flat[i]);
 			nshown++;
 		}
 	}
 	set_cuts(t);
 	for (uint32_t i = 0; i < n; i++)
 		if (is_shown(t, i) &&
-		    (t->node_cut <= 0 || int_abs(t->weights[i].cum) >= t->node_cut))
+		    (t->node_cut <= 0 || int_abs(t->weights.cum[i]) >= t->node_cut))
 			shown[nkept++] = i;
 	g->dropped_nodes = nshown - nkept;
 	/* Only a rebuilt graph is free of the nodes that are not shown. */
@@ -378,7 +380,7 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 		graph_link(a, g);
 	} else {
 		t.wanted = params->only ? choose_named(&t) : NULL;
-		t.weights = memo_weights(a, p, &t.frames, t.wanted, params);
+		memo_weights(a, &t.weights, p, &t.frames, t.wanted, params);
 		kept = cut_nodes(&t);
 	}
 	g->original_count = g->norder;

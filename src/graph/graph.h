@@ -110,12 +110,15 @@ uint32_t frame_count(const struct frame_reader *r, uint32_t loc);
 void frame_info(struct frame_reader *r, uint32_t loc, uint32_t frame, struct node_info *info);
 
 /* Which frame each location stands for, caller first: those of location `loc` are
- * lists[first[loc]] up to lists[first[loc + 1]]. Each is a number of `infos`, with FRAME_INLINED if
- * it is not the first of its location. */
+ * lists[first[loc]] up to lists[first[loc + 1]]. Each is the number of a node, with FRAME_INLINED
+ * if it is not the first of its location. */
 struct frames {
 	uint32_t *first;
 	uint32_t *lists;
-	struct node_info *infos; /* of the nodes */
+	struct frame_place {
+		uint32_t loc, frame;
+	} * places; /* by node: one frame that has it */
+	struct frame_reader *reader;
 	uint32_t nnodes;
 };
 
@@ -124,6 +127,9 @@ struct frames {
 
 void frames_init(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct granularity *keep, bool with_objects);
+/* What a node is. `p` is the profile that the frames were made of, or a copy of it. */
+void frames_info(const struct frames *f, const struct profile *p, uint32_t node,
+		 struct node_info *info);
 
 static inline int64_t divided(int64_t sum, int64_t div)
 {
@@ -150,7 +156,7 @@ static inline int64_t edge_value(const struct edge *e)
 /* One path. A comparison's base has negative samples; both sides are kept, as positive numbers. */
 struct path {
 	uint32_t parent;     /* or NONE; parents come before their children */
-	uint32_t frame;	     /* of frames.infos */
+	uint32_t frame;	     /* a node of frames */
 	int64_t now, before; /* sums of positive and of negative samples that go through here */
 	double width;	     /* the larger of the two at each path's end, summed up */
 	bool is_inline;	     /* on all ways that lead here */

@@ -24,7 +24,7 @@ struct base {
 	struct base_key key;
 	struct arena arena;
 	struct frames frames;
-	struct node_weight *weights;		/* NULL: not counted yet */
+	struct weights weights;			/* not counted yet: .flat is NULL */
 	struct edge_list lists[MAX_EDGE_LISTS]; /* the one that was used last comes first */
 	size_t nlists;
 };
@@ -112,13 +112,15 @@ static struct base *add_base(struct graph_memo *m, const struct graph_params *pa
 }
 
 static void copy_frames(struct arena *a, struct frames *f, const struct frames *from,
-			uint32_t nlocations)
+			const struct profile *p, const struct graph_params *params)
 {
+	size_t n = p->nlocations;
+
 	*f = *from;
-	f->first = arena_copy(a, f->first, ((size_t)nlocations + 1) * sizeof(*f->first));
-	f->lists = arena_copy(a, f->lists,
-			      ((size_t)f->first[nlocations] + UNROLL_STEP) * sizeof(*f->lists));
-	f->infos = arena_copy(a, f->infos, f->nnodes * sizeof(*f->infos));
+	f->first = arena_copy(a, f->first, (n + 1) * sizeof(*f->first));
+	f->lists = arena_copy(a, f->lists, ((size_t)f->first[n] + UNROLL_STEP) * sizeof(*f->lists));
+	f->places = arena_copy(a, f->places, f->nnodes * sizeof(*f->places));
+	f->reader = frame_reader_new(a, p, &params->keep, params->with_objects);
 }
 
 /* Makes a new base, whose frames are those of the whole profile if that has them. */
@@ -129,7 +131,7 @@ static struct base *make_base(struct graph_memo *m, const struct profile *p,
 	struct base *b = add_base(m, params);
 
 	if (whole)
-		copy_frames(&b->arena, &b->frames, &whole->frames, p->nlocations);
+		copy_frames(&b->arena, &b->frames, &whole->frames, p, params);
 	else
 		frames_init(&b->arena, &b->frames, p, &params->keep, params->with_objects);
 	return b;
@@ -167,49 +169,54 @@ static struct sample *other_samples(struct arena *a, const struct profile *all,
 	return others;
 }
 
-/* Weights are sums over samples: where most of the profile is left, count what is not. NULL if
+static void subtract_from(const int64_t *all, int64_t *others, uint32_t n)
+{
+	for (uint32_t i = 0; others && i < n; i++)
+		others[i] = int_add(all[i], int_neg(others[i]));
+}
+
+/* Weights are sums over samples: where most of the profile is left, count what is not. False if
  * that is not known, or no less work. */
-static struct node_weight *weights_by_difference(struct arena *a, const struct profile *p,
-						 const struct frames *f,
-						 const struct graph_params *params)
+static bool weights_by_difference(struct arena *a, struct weights *w, const struct profile *p,
+				  const struct frames *f, const struct graph_params *params)
 {
 	const struct graph_memo *m = params->memo;
 	const struct base *whole = m->whole ? find_base(m->whole, params) : NULL;
 	struct profile others = *p;
 	struct arena scratch = { 0 };
-	struct node_weight *w = NULL;
+	uint32_t n = f->nnodes;
+	bool ok;
 
-	if (!whole || !whole->weights || whole->frames.nnodes != f->nnodes ||
+	if (!whole || !whole->weights.flat || whole->frames.nnodes != n ||
 	    p->nsamples <= m->all->nsamples / 2)
-		return NULL;
+		return false;
 	others.samples = other_samples(&scratch, m->all, p, &others.nsamples);
-	if (others.nsamples == m->all->nsamples - p->nsamples)
-		w = weights_count(a, &others, f, NULL, params);
-	for (uint32_t i = 0; w && i < f->nnodes; i++) {
-		const struct node_weight *all = &whole->weights[i];
-
-		w[i] = (struct node_weight){ int_add(all->flat, int_neg(w[i].flat)),
-					     int_add(all->flat_div, int_neg(w[i].flat_div)),
-					     int_add(all->cum, int_neg(w[i].cum)),
-					     int_add(all->cum_div, int_neg(w[i].cum_div)),
-					     all->inlined - w[i].inlined };
+	ok = others.nsamples == m->all->nsamples - p->nsamples;
+	if (ok) {
+		weights_count(a, w, &others, f, NULL, params);
+		subtract_from(whole->weights.flat, w->flat, n);
+		subtract_from(whole->weights.flat_div, w->flat_div, n);
+		subtract_from(whole->weights.cum, w->cum, n);
+		subtract_from(whole->weights.cum_div, w->cum_div, n);
+		for (uint32_t i = 0; i < n; i++)
+			w->inlined[i] = whole->weights.inlined[i] - w->inlined[i];
 	}
 	arena_release(&scratch);
-	return w;
+	return ok;
 }
 
-struct node_weight *memo_weights(struct arena *a, const struct profile *p, const struct frames *f,
-				 const bool *wanted, const struct graph_params *params)
+void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
+		  const struct frames *f, const bool *wanted, const struct graph_params *params)
 {
 	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
 
-	if (!b || (wanted && !b->weights))
-		return weights_count(a, p, f, wanted, params);
-	if (!b->weights)
-		b->weights = weights_by_difference(&b->arena, p, f, params);
-	if (!b->weights)
-		b->weights = weights_count(&b->arena, p, f, NULL, params);
-	return b->weights;
+	if (!b || (wanted && !b->weights.flat)) {
+		weights_count(a, w, p, f, wanted, params);
+		return;
+	}
+	if (!b->weights.flat && !weights_by_difference(&b->arena, &b->weights, p, f, params))
+		weights_count(&b->arena, &b->weights, p, f, NULL, params);
+	*w = b->weights;
 }
 
 /* ---- edges */

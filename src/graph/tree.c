@@ -14,13 +14,17 @@ struct tree_node {
 	bool is_inline;		/* on all paths that came here */
 };
 
+struct divisors {
+	int64_t flat, cum;
+};
+
 struct tree {
 	const struct profile *p;
 	const struct frames *f;
 	const struct graph_params *params;
 	vec(struct tree_node) nodes;
-	vec(struct node_weight) divs; /* with mean: the divisors, by node */
-	vec(uint32_t) frames;	      /* of the samples that are being added */
+	vec(struct divisors) divs; /* with mean, by node */
+	vec(uint32_t) frames;	   /* of the samples that are being added */
 	struct map map;
 	uint64_t seed;
 };
@@ -46,7 +50,7 @@ static uint32_t add_child(struct tree *t, const struct tree_node *key, uint64_t 
 	if (at == t->nodes.n) {
 		vec_push(&t->nodes, *key);
 		if (t->params->mean)
-			vec_push(&t->divs, (struct node_weight){ 0 });
+			vec_push(&t->divs, (struct divisors){ 0 });
 	}
 	t->nodes.at[at].is_inline &= key->is_inline;
 	return at;
@@ -89,7 +93,7 @@ static void step(struct tree *t, struct walk *k, uint32_t depth)
 	k->at = add_child(t, &key, k->hash);
 	t->nodes.at[k->at].cum = int_add(t->nodes.at[k->at].cum, k->w);
 	if (t->params->mean)
-		t->divs.at[k->at].cum_div = int_add(t->divs.at[k->at].cum_div, k->div);
+		t->divs.at[k->at].cum = int_add(t->divs.at[k->at].cum, k->div);
 }
 
 /* Every step depends on the one before and misses the cache, so several samples go side by side. */
@@ -127,7 +131,7 @@ static void walk_all(struct tree *t, struct walk *walks, uint32_t n)
 			continue;
 		t->nodes.at[at].flat = int_add(t->nodes.at[at].flat, walks[i].w);
 		if (t->params->mean)
-			t->divs.at[at].flat_div = int_add(t->divs.at[at].flat_div, walks[i].div);
+			t->divs.at[at].flat = int_add(t->divs.at[at].flat, walks[i].div);
 	}
 	t->frames.n = 0;
 }
@@ -180,10 +184,11 @@ static void set_node(const struct tree *t, struct node *to, size_t at)
 {
 	const struct tree_node *n = &t->nodes.at[at];
 
-	*to = (struct node){ .info = t->f->infos[n->frame], .flat = n->flat, .cum = n->cum };
+	*to = (struct node){ .flat = n->flat, .cum = n->cum };
+	frames_info(t->f, t->p, n->frame, &to->info);
 	if (t->params->mean) {
-		to->flat_div = t->divs.at[at].flat_div;
-		to->cum_div = t->divs.at[at].cum_div;
+		to->flat_div = t->divs.at[at].flat;
+		to->cum_div = t->divs.at[at].cum;
 	}
 }
 
@@ -235,7 +240,7 @@ static void make_graph(struct arena *a, const struct tree *t, struct graph *g, c
 		if (up[i] != NONE)
 			g->edges[g->nedges++] = (struct edge){
 				to[up[i]],    to[i],
-				n->cum,	      t->params->mean ? t->divs.at[i].cum_div : 0,
+				n->cum,	      t->params->mean ? t->divs.at[i].cum : 0,
 				is_inline[i], gap
 			};
 	}

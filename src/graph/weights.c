@@ -15,9 +15,9 @@ struct tally {
 /* One thread's share of the samples. */
 struct piece {
 	uint32_t first, last;
-	struct tally *tallies;	     /* by node */
-	struct node_weight *weights; /* the rest, by node */
-	vec(uint32_t) some;	     /* locations of a sample that matter */
+	struct tally *tallies; /* by node: what becomes sums.cum */
+	struct weights sums;
+	vec(uint32_t) some; /* locations of a sample that matter */
 };
 
 struct pass {
@@ -29,16 +29,16 @@ struct pass {
 };
 
 /* Adds to a node what it has not got of this sample yet. */
-static inline void count_node(const struct pass *x, const struct piece *to, uint32_t node,
-			      uint32_t stamp, int64_t w, int64_t div)
+static inline void count_node(const struct piece *to, uint32_t node, uint32_t stamp, int64_t w,
+			      int64_t div)
 {
 	struct tally *t = &to->tallies[node];
 	int64_t is_new = -(int64_t)(t->sample != stamp); /* all bits or none: no branch to miss */
 
 	t->sample = stamp;
 	t->cum = int_add(t->cum, w & is_new);
-	if (x->params->mean)
-		to->weights[node].cum_div = int_add(to->weights[node].cum_div, div & is_new);
+	if (to->sums.cum_div)
+		to->sums.cum_div[node] = int_add(to->sums.cum_div[node], div & is_new);
 }
 
 static bool *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
@@ -76,8 +76,7 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 {
 	const struct sample *s = &x->p->samples[index];
 	struct unroll u = x->matters ? unroll_some(x, to, s) : unroll_start(x->p, s);
-	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n;
-	struct node_weight *leaf = NULL;
+	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n, leaf = NONE;
 
 	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
 		uint32_t ninlined = 0;
@@ -87,18 +86,19 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t node = frames[i] & FRAME_NODE;
 
-			count_node(x, to, node, index + 1, w, div);
+			count_node(to, node, index + 1, w, div);
 			inlined[ninlined] = node;
 			ninlined += frames[i] != node;
 		}
 		for (uint32_t i = 0; i < ninlined; i++)
-			to->weights[inlined[i]].inlined += (uint64_t)int_abs(w);
-		leaf = &to->weights[frames[n - 1] & FRAME_NODE];
+			to->sums.inlined[inlined[i]] += (uint64_t)int_abs(w);
+		leaf = frames[n - 1] & FRAME_NODE;
 	}
-	if (!leaf || skips_leaf(x, s))
+	if (leaf == NONE || skips_leaf(x, s))
 		return;
-	leaf->flat = int_add(leaf->flat, w);
-	leaf->flat_div = int_add(leaf->flat_div, div);
+	to->sums.flat[leaf] = int_add(to->sums.flat[leaf], w);
+	if (to->sums.flat_div)
+		to->sums.flat_div[leaf] = int_add(to->sums.flat_div[leaf], div);
 }
 
 static void count_piece(void *ctx, size_t index)
@@ -116,23 +116,36 @@ static void count_piece(void *ctx, size_t index)
 	}
 }
 
-static void add_piece(struct node_weight *sum, const struct piece *from, uint32_t nnodes)
+static void add_numbers(int64_t *sum, const int64_t *from, uint32_t n)
 {
-	for (uint32_t n = 0; n < nnodes; n++) {
-		const struct node_weight *w = &from->weights[n];
+	for (uint32_t i = 0; sum && i < n; i++)
+		sum[i] = int_add(sum[i], from[i]);
+}
 
-		sum[n].cum = int_add(sum[n].cum, from->tallies[n].cum);
-		sum[n].cum_div = int_add(sum[n].cum_div, w->cum_div);
-		sum[n].flat = int_add(sum[n].flat, w->flat);
-		sum[n].flat_div = int_add(sum[n].flat_div, w->flat_div);
-		sum[n].inlined += w->inlined;
+static void add_piece(struct weights *sum, const struct piece *from, uint32_t nnodes)
+{
+	add_numbers(sum->flat, from->sums.flat, nnodes);
+	add_numbers(sum->flat_div, from->sums.flat_div, nnodes);
+	add_numbers(sum->cum_div, from->sums.cum_div, nnodes);
+	for (uint32_t n = 0; n < nnodes; n++) {
+		sum->cum[n] = int_add(sum->cum[n], from->tallies[n].cum);
+		sum->inlined[n] += from->sums.inlined[n];
 	}
 }
 
-struct node_weight *weights_count(struct arena *a, const struct profile *p, const struct frames *f,
-				  const bool *wanted, const struct graph_params *params)
+static void weights_init(struct arena *a, struct weights *w, uint32_t nnodes, bool mean)
 {
-	struct node_weight *sum = arena_many(a, f->nnodes, struct node_weight);
+	*w = (struct weights){ .flat = arena_many(a, nnodes, int64_t),
+			       .inlined = arena_many(a, nnodes, uint64_t) };
+	if (mean) {
+		w->flat_div = arena_many(a, nnodes, int64_t);
+		w->cum_div = arena_many(a, nnodes, int64_t);
+	}
+}
+
+void weights_count(struct arena *a, struct weights *w, const struct profile *p,
+		   const struct frames *f, const bool *wanted, const struct graph_params *params)
+{
 	struct arena scratch = { 0 };
 	struct pass x = { .p = p, .f = f, .params = params };
 	size_t n =
@@ -141,18 +154,23 @@ struct node_weight *weights_count(struct arena *a, const struct profile *p, cons
 	if (wanted)
 		x.matters = choose_locations(&scratch, p, f, wanted);
 	x.pieces = arena_many(&scratch, n, struct piece);
-	for (size_t i = 0; i < n; i++)
-		x.pieces[i] = (struct piece){
-			.first = (uint32_t)(p->nsamples * i / n),
-			.last = (uint32_t)(p->nsamples * (i + 1) / n),
-			.tallies = arena_many(&scratch, f->nnodes, struct tally),
-			.weights = arena_many(&scratch, f->nnodes, struct node_weight),
-		};
-	parallel_for((int)n, n, count_piece, &x);
 	for (size_t i = 0; i < n; i++) {
-		add_piece(sum, &x.pieces[i], f->nnodes);
-		vec_release(&x.pieces[i].some);
+		struct piece *piece = &x.pieces[i];
+
+		piece->first = (uint32_t)(p->nsamples * i / n);
+		piece->last = (uint32_t)(p->nsamples * (i + 1) / n);
+		piece->tallies = arena_many(&scratch, f->nnodes, struct tally);
+		weights_init(i ? &scratch : a, &piece->sums, f->nnodes, params->mean);
 	}
+	parallel_for((int)n, n, count_piece, &x);
+	/* The first piece's sums become those of all. */
+	*w = x.pieces[0].sums;
+	w->cum = arena_many(a, f->nnodes, int64_t);
+	for (uint32_t i = 0; i < f->nnodes; i++)
+		w->cum[i] = x.pieces[0].tallies[i].cum;
+	for (size_t i = 1; i < n; i++)
+		add_piece(w, &x.pieces[i], f->nnodes);
+	for (size_t i = 0; i < n; i++)
+		vec_release(&x.pieces[i].some);
 	arena_release(&scratch);
-	return sum;
 }

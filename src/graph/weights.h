@@ -5,20 +5,22 @@
 
 #include "graph/frames.h"
 
-struct node_weight {
-	int64_t flat, flat_div, cum, cum_div;
-	uint64_t inlined; /* sum of |value| over its inlined frames */
+/* All by node of some frames. */
+struct weights {
+	int64_t *flat, *cum;
+	int64_t *flat_div, *cum_div; /* NULL without a mean */
+	uint64_t *inlined;	     /* sum of |value| over its inlined frames */
 };
 
-/* By node of `f`. Of nodes that are not `wanted` (by node; NULL: all are) the weights are wrong. */
-struct node_weight *weights_count(struct arena *a, const struct profile *p, const struct frames *f,
-				  const bool *wanted, const struct graph_params *params);
+/* Of nodes that are not `wanted` (by node; NULL: all are) the weights are wrong. */
+void weights_count(struct arena *a, struct weights *w, const struct profile *p,
+		   const struct frames *f, const bool *wanted, const struct graph_params *params);
 
 /* Frames of the profile and weights of their nodes, either new in `a` or from params->memo. */
 void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct graph_params *params);
-struct node_weight *memo_weights(struct arena *a, const struct profile *p, const struct frames *f,
-				 const bool *wanted, const struct graph_params *params);
+void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
+		  const struct frames *f, const bool *wanted, const struct graph_params *params);
 
 /* What edges depend on, beside the weights. */
 struct edge_walk {

@@ -110,8 +110,11 @@ static void name_frames(struct flame *f)
 	f->rank = arena_many(f->r->a, n, uint32_t);
 	f->number_of = arena_many(f->r->a, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++) {
+		struct node_info info;
+
 		f->r->text->n = 0;
-		node_info_text(f->r->text, f->r->p, &f->tree.frames.infos[i]);
+		frames_info(&f->tree.frames, f->r->p, i, &info);
+		node_info_text(f->r->text, f->r->p, &info);
 		f->names[i] = keep(f, buf_view(f->r->text));
 		f->labels[i] = keep(f, shorten(shortener, f->names[i]));
 		all[i] = (struct named){ f->names[i], i };

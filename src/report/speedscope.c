@@ -130,8 +130,11 @@ static void put_frames(struct scope_writer *w)
 {
 	buf_puts(w->out, "\"shared\":{\"frames\":[");
 	for (uint32_t i = 0; i < w->frames.nnodes; i++) {
+		struct node_info info;
+
 		buf_puts(w->out, i ? ",\n" : "");
-		put_frame(w, &w->frames.infos[i]);
+		frames_info(&w->frames, w->r->p, i, &info);
+		put_frame(w, &info);
 	}
 	buf_puts(w->out, "]},\n");
 }

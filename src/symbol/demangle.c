@@ -413,22 +413,31 @@ static uint32_t readable_name(struct profile *p, struct buf *scratch, uint32_t s
 	return scratch->n == s.n ? system_name : strings_add(p->strings, buf_view(scratch));
 }
 
+static uint32_t shown_name(struct profile *p, struct buf *scratch, const struct function *f,
+			   enum demangle_mode mode, bool force)
+{
+	uint32_t name = force && f->name && f->system_name ? f->system_name : f->name;
+
+	if (mode != DEMANGLE_NONE && (!name || name == f->system_name))
+		return readable_name(p, scratch, f->system_name, mode);
+	return name;
+}
+
 void profile_demangle(struct arena *a, struct profile *p, enum demangle_mode mode, bool force)
 {
-	struct function *functions;
+	const struct function *old = p->functions;
 	struct buf scratch = { 0 };
 
-	if (p->nfunctions == 0 || (mode == DEMANGLE_NONE && !force))
+	if (mode == DEMANGLE_NONE && !force)
 		return;
-	functions = arena_copy(a, p->functions, p->nfunctions * sizeof(*functions));
 	for (uint32_t i = 0; i < p->nfunctions; i++) {
-		struct function *f = &functions[i];
+		uint32_t name = shown_name(p, &scratch, &old[i], mode, force);
 
-		if (force && f->name && f->system_name)
-			f->name = f->system_name;
-		if (mode != DEMANGLE_NONE && (!f->name || f->name == f->system_name))
-			f->name = readable_name(p, &scratch, f->system_name, mode);
+		if (name == old[i].name)
+			continue;
+		if (p->functions == old)
+			p->functions = arena_copy(a, old, p->nfunctions * sizeof(*old));
+		p->functions[i].name = name;
 	}
 	buf_release(&scratch);
-	p->functions = functions;
 }

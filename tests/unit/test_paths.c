@@ -15,7 +15,10 @@ static const char *paths_text(struct world *w, const struct profile *p, struct g
 		const struct path *path = &t.paths[i];
 
 		for (uint32_t k = i; k; k = t.paths[k].parent) {
-			node_info_text(&w->text, p, &t.frames.infos[t.paths[k].frame]);
+			struct node_info info;
+
+			frames_info(&t.frames, p, t.paths[k].frame, &info);
+			node_info_text(&w->text, p, &info);
 			buf_char(&w->text, t.paths[k].parent ? '<' : ' ');
 		}
 		buf_printf(&w->text, "%lld %lld %g\n", (long long)path->now,

@@ -97,7 +97,7 @@ static void open_unfiltered(struct pipeline *x)
 		slice->p = x->s->profile;
 		profile_label_units(&slice->arena, &slice->p, &slice->units, &slice->warnings);
 		add_tag_frames(o, slice);
-		slice->graphs = graph_memo_new(NULL, NULL);
+		slice->graphs = graph_memo_new(NULL, NULL, false);
 		cache_add(x->cache, slice);
 	}
 	x->all = slice;
@@ -200,7 +200,7 @@ static bool apply_filters(struct pipeline *x, struct err *e)
 			slice_free(slice);
 			return false;
 		}
-		slice->graphs = graph_memo_new(only_selects(o) ? x->all->graphs : NULL, &x->all->p);
+		slice->graphs = graph_memo_new(x->all->graphs, &x->all->p, only_selects(o));
 		cache_add(x->cache, slice);
 	}
 	use_slice(x, slice);
@@ -354,6 +354,8 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 {
 	unsigned flags = x->q->report->flags;
 
+	if (!(flags & REPORT_GRAPH))
+		profile_drop_hidden(x->a, &x->p);
 	if (flags & REPORT_PROFILE)
 		profile_aggregate(x->a, &x->p, &x->params.keep);
 	else if (x->s->keeps_slices)

@@ -246,6 +246,12 @@ static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t
 	return all & SAYS ? nplaces : 0;
 }
 
+/* Hidden locations have no frames. */
+static bool has_frames(const struct edge_pass *x, uint32_t loc)
+{
+	return x->f->first[loc] < x->f->first[loc + 1];
+}
+
 /* The locations of a sample that matter, and their neighbours: one that is left out stands for all
  * that are, between two that are not. */
 static struct unroll unroll_some(struct edge_pass *x, const struct sample *s)
@@ -255,12 +261,19 @@ static struct unroll unroll_some(struct edge_pass *x, const struct sample *s)
 
 	vec_reserve(&x->some, s->nstack);
 	for (uint32_t i = 0; i < nplaces; i++) {
-		uint32_t place = x->places.at[i];
+		uint32_t place = x->places.at[i], before = place, after = place + 1;
+		uint32_t end = i + 1 < nplaces ? x->places.at[i + 1] : s->nstack;
 
-		if (next < place)
-			next = place - 1;
-		for (; next < s->nstack && next < place + 2; next++)
-			x->some.at[n++] = stack[next];
+		while (before > next && !has_frames(x, stack[before - 1]))
+			before--;
+		if (before > next)
+			x->some.at[n++] = stack[before - 1];
+		x->some.at[n++] = stack[place];
+		while (after < end && !has_frames(x, stack[after]))
+			after++;
+		if (after < end)
+			x->some.at[n++] = stack[after];
+		next = after < end ? after + 1 : end;
 	}
 	return (struct unroll){ x->some.at, n, 0 };
 }

@@ -32,6 +32,8 @@ uint32_t frame_count(const struct frame_reader *r, uint32_t loc)
 {
 	uint32_t n = r->p->locations[loc].nlines;
 
+	if (r->p->locations[loc].is_hidden)
+		return 0;
 	return n > 1 && r->keep.inlines ? n : 1;
 }
 

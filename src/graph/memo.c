@@ -30,18 +30,22 @@ struct base {
 };
 
 struct graph_memo {
-	struct graph_memo *whole;
+	struct graph_memo *whole; /* of the profile before filters; NULL: this is it */
 	const struct profile *all;
+	bool has_all_frames; /* are its locations those of the whole profile? */
+	bool *repeats;	     /* of the whole: by row, samples that have some function twice */
 	struct base bases[MAX_BASES]; /* the one that was used last comes first */
 	size_t nbases;
 };
 
-struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all)
+struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all,
+				  bool has_all_frames)
 {
 	struct graph_memo *m = xcalloc(1, sizeof(*m));
 
 	m->whole = whole;
 	m->all = all;
+	m->has_all_frames = has_all_frames;
 	return m;
 }
 
@@ -56,6 +60,8 @@ void graph_memo_free(struct graph_memo *m)
 {
 	for (size_t i = 0; m && i < m->nbases; i++)
 		release_base(&m->bases[i]);
+	if (m)
+		free(m->repeats);
 	free(m);
 }
 
@@ -127,7 +133,7 @@ static void copy_frames(struct arena *a, struct frames *f, const struct frames *
 static struct base *make_base(struct graph_memo *m, const struct profile *p,
 			      const struct graph_params *params)
 {
-	const struct base *whole = m->whole ? find_base(m->whole, params) : NULL;
+	const struct base *whole = m->has_all_frames ? find_base(m->whole, params) : NULL;
 	struct base *b = add_base(m, params);
 
 	if (whole)
@@ -177,14 +183,16 @@ static void subtract_from(const int64_t *all, int64_t *others, uint32_t n)
 
 /* Weights are sums over samples: where most of the profile is left, count what is not. False if
  * that is not known, or no less work. */
-static bool weights_by_difference(struct arena *a, struct weights *w, const struct profile *p,
-				  const struct frames *f, const struct graph_params *params)
+static bool weights_by_difference(struct arena *a, struct weights *w,
+				  const struct weights_walk *walk)
 {
-	const struct graph_memo *m = params->memo;
-	const struct base *whole = m->whole ? find_base(m->whole, params) : NULL;
+	const struct graph_memo *m = walk->params->memo;
+	const struct base *whole = m->has_all_frames ? find_base(m->whole, walk->params) : NULL;
+	const struct profile *p = walk->p;
 	struct profile others = *p;
+	struct weights_walk rest = *walk;
 	struct arena scratch = { 0 };
-	uint32_t n = f->nnodes;
+	uint32_t n = walk->f->nnodes;
 	bool ok;
 
 	if (!whole || !whole->weights.flat || whole->frames.nnodes != n ||
@@ -193,7 +201,8 @@ static bool weights_by_difference(struct arena *a, struct weights *w, const stru
 	others.samples = other_samples(&scratch, m->all, p, &others.nsamples);
 	ok = others.nsamples == m->all->nsamples - p->nsamples;
 	if (ok) {
-		weights_count(a, w, &others, f, NULL, params);
+		rest.p = &others;
+		weights_count(a, w, &rest);
 		subtract_from(whole->weights.flat, w->flat, n);
 		subtract_from(whole->weights.flat_div, w->flat_div, n);
 		subtract_from(whole->weights.cum, w->cum, n);
@@ -205,17 +214,45 @@ static bool weights_by_difference(struct arena *a, struct weights *w, const stru
 	return ok;
 }
 
+/* What tells functions apart, for finer nodes as well: no function twice is no line twice. */
+static void find_repeats(struct graph_memo *m, struct weights_walk *walk)
+{
+	const struct granularity *keep = &walk->params->keep;
+	const struct profile *p = walk->p;
+	uint32_t nrows = 0;
+
+	walk->repeats = keep->function ? (m->whole ? m->whole : m)->repeats : NULL;
+	if (m->whole || m->repeats || !keep->function || keep->filename || keep->line ||
+	    keep->address || !keep->inlines || walk->params->with_objects)
+		return;
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		if (p->samples[i].row >= nrows)
+			nrows = p->samples[i].row + 1;
+	m->repeats = walk->found_repeats = xcalloc(nrows, sizeof(bool));
+}
+
 void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 		  const struct frames *f, const bool *wanted, const struct graph_params *params)
 {
-	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
+	struct graph_memo *m = params->memo;
+	struct base *b = m ? find_base(m, params) : NULL;
+	struct weights_walk walk = { .p = p, .f = f, .params = params };
 
-	if (!b || (wanted && !b->weights.flat)) {
-		weights_count(a, w, p, f, wanted, params);
+	if (!b) {
+		walk.wanted = wanted;
+		weights_count(a, w, &walk);
 		return;
 	}
-	if (!b->weights.flat && !weights_by_difference(&b->arena, &b->weights, p, f, params))
-		weights_count(&b->arena, &b->weights, p, f, NULL, params);
+	if (!b->weights.flat) {
+		find_repeats(m, &walk);
+		walk.wanted = walk.repeats || walk.found_repeats ? NULL : wanted;
+		if (walk.wanted) {
+			weights_count(a, w, &walk);
+			return;
+		}
+		if (!weights_by_difference(&b->arena, &b->weights, &walk))
+			weights_count(&b->arena, &b->weights, &walk);
+	}
 	*w = b->weights;
 }
 

@@ -1,4 +1,8 @@
-/* weights.c - flat and cumulative weight of every node: the pass over all samples, on all cores. */
+/* weights.c - flat and cumulative weight of every node: the pass over all samples, on all cores.
+ *
+ * A node counts once per sample, however often it is in its stack. Where it is known that a sample
+ * has no node twice, sums over locations do, without a look at their frames.
+ */
 #include "graph/weights.h"
 
 #include "base/parallel.h"
@@ -12,24 +16,29 @@ struct tally {
 	uint32_t sample; /* last sample that was counted in cum, + 1 */
 };
 
+struct location_sum {
+	uint64_t cum, flat;
+};
+
 /* One thread's share of the samples. */
 struct piece {
 	uint32_t first, last;
 	struct tally *tallies; /* by node: what becomes sums.cum */
 	struct weights sums;
-	vec(uint32_t) some; /* locations of a sample that matter */
+	struct location_sum *by_location; /* of samples without repeats; or NULL */
+	vec(uint32_t) some;		  /* locations of a sample that matter */
 };
 
 struct pass {
+	const struct weights_walk *walk;
 	const struct profile *p;
 	const struct frames *f;
-	const struct graph_params *params;
 	const bool *matters; /* by location; NULL: all do */
 	struct piece *pieces;
 };
 
-/* Adds to a node what it has not got of this sample yet. */
-static inline void count_node(const struct piece *to, uint32_t node, uint32_t stamp, int64_t w,
+/* Adds to a node what it has not got of this sample yet. Returns whether it had it. */
+static inline bool count_node(const struct piece *to, uint32_t node, uint32_t stamp, int64_t w,
 			      int64_t div)
 {
 	struct tally *t = &to->tallies[node];
@@ -39,6 +48,7 @@ static inline void count_node(const struct piece *to, uint32_t node, uint32_t st
 	t->cum = int_add(t->cum, w & is_new);
 	if (to->sums.cum_div)
 		to->sums.cum_div[node] = int_add(to->sums.cum_div[node], div & is_new);
+	return !is_new;
 }
 
 static bool *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
@@ -65,10 +75,35 @@ static struct unroll unroll_some(const struct pass *x, struct piece *to, const s
 	return (struct unroll){ to->some.at, n, 0 };
 }
 
+/* The innermost location that has frames. */
+static uint32_t find_leaf(const struct pass *x, const struct sample *s)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+
+	for (uint32_t i = 0; i < s->nstack; i++)
+		if (x->f->first[stack[i]] < x->f->first[stack[i] + 1])
+			return stack[i];
+	return NONE;
+}
+
 /* Is the leaf of the sample one that was not looked at? */
 static bool skips_leaf(const struct pass *x, const struct sample *s)
 {
-	return x->matters && !x->matters[x->p->stacks[s->stack]];
+	uint32_t leaf = find_leaf(x, s);
+
+	return x->matters && leaf != NONE && !x->matters[leaf];
+}
+
+static void count_locations(const struct pass *x, const struct piece *to, const struct sample *s,
+			    int64_t w)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t leaf = find_leaf(x, s);
+
+	for (uint32_t i = 0; i < s->nstack; i++)
+		to->by_location[stack[i]].cum += (uint64_t)w;
+	if (leaf != NONE)
+		to->by_location[leaf].flat += (uint64_t)w;
 }
 
 static void count_sample(const struct pass *x, struct piece *to, uint32_t index, int64_t w,
@@ -77,6 +112,7 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 	const struct sample *s = &x->p->samples[index];
 	struct unroll u = x->matters ? unroll_some(x, to, s) : unroll_start(x->p, s);
 	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n, leaf = NONE;
+	bool repeats = false;
 
 	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
 		uint32_t ninlined = 0;
@@ -86,7 +122,7 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t node = frames[i] & FRAME_NODE;
 
-			count_node(to, node, index + 1, w, div);
+			repeats |= count_node(to, node, index + 1, w, div);
 			inlined[ninlined] = node;
 			ninlined += frames[i] != node;
 		}
@@ -94,6 +130,8 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 			to->sums.inlined[inlined[i]] += (uint64_t)int_abs(w);
 		leaf = frames[n - 1] & FRAME_NODE;
 	}
+	if (repeats && x->walk->found_repeats)
+		x->walk->found_repeats[s->row] = true;
 	if (leaf == NONE || skips_leaf(x, s))
 		return;
 	to->sums.flat[leaf] = int_add(to->sums.flat[leaf], w);
@@ -101,19 +139,52 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 		to->sums.flat_div[leaf] = int_add(to->sums.flat_div[leaf], div);
 }
 
+/* From sums over locations to sums over nodes. */
+static void spread_locations(const struct pass *x, const struct piece *to)
+{
+	const struct frames *f = x->f;
+
+	for (uint32_t loc = 0; loc < x->p->nlocations; loc++) {
+		const struct location_sum *sum = &to->by_location[loc];
+		uint32_t end = f->first[loc + 1];
+
+		if (!sum->cum)
+			continue;
+		for (uint32_t i = f->first[loc]; i < end; i++) {
+			uint32_t node = f->lists[i] & FRAME_NODE;
+
+			to->tallies[node].cum = int_add(to->tallies[node].cum, (int64_t)sum->cum);
+			if (f->lists[i] & FRAME_INLINED)
+				to->sums.inlined[node] += sum->cum;
+			if (i + 1 == end)
+				to->sums.flat[node] =
+					int_add(to->sums.flat[node], (int64_t)sum->flat);
+		}
+	}
+}
+
 static void count_piece(void *ctx, size_t index)
 {
 	const struct pass *x = ctx;
+	const struct graph_params *params = x->walk->params;
 	struct piece *to = &x->pieces[index];
 
 	touch_pages(to->tallies, x->f->nnodes * sizeof(*to->tallies));
 	for (uint32_t i = to->first; i < to->last; i++) {
-		const int64_t *values = sample_values(x->p, &x->p->samples[i]);
-		int64_t w = values[x->params->value], div = x->params->mean ? values[0] : 0;
+		const struct sample *s = &x->p->samples[i];
+		const int64_t *values = sample_values(x->p, s);
+		int64_t w = values[params->value], div = params->mean ? values[0] : 0;
 
-		if (w || div)
+		/* What is inlined is summed without sign. */
+		if (to->by_location && w >= 0 && !x->walk->repeats[s->row])
+			count_locations(x, to, s, w);
+		else if (w || div)
 			count_sample(x, to, i, w, div);
+		else if (x->walk->found_repeats)
+			x->walk->found_repeats[s->row] = true; /* for all we know */
 	}
+	if (to->by_location)
+		spread_locations(x, to);
 }
 
 static void add_numbers(int64_t *sum, const int64_t *from, uint32_t n)
@@ -143,16 +214,18 @@ static void weights_init(struct arena *a, struct weights *w, uint32_t nnodes, bo
 	}
 }
 
-void weights_count(struct arena *a, struct weights *w, const struct profile *p,
-		   const struct frames *f, const bool *wanted, const struct graph_params *params)
+void weights_count(struct arena *a, struct weights *w, const struct weights_walk *walk)
 {
+	const struct profile *p = walk->p;
+	const struct frames *f = walk->f;
+	const struct graph_params *params = walk->params;
 	struct arena scratch = { 0 };
-	struct pass x = { .p = p, .f = f, .params = params };
+	struct pass x = { .walk = walk, .p = p, .f = f };
 	size_t n =
 		p->nsamples > PARALLEL_SAMPLES && params->threads > 1 ? (size_t)params->threads : 1;
 
-	if (wanted)
-		x.matters = choose_locations(&scratch, p, f, wanted);
+	if (walk->wanted)
+		x.matters = choose_locations(&scratch, p, f, walk->wanted);
 	x.pieces = arena_many(&scratch, n, struct piece);
 	for (size_t i = 0; i < n; i++) {
 		struct piece *piece = &x.pieces[i];
@@ -160,6 +233,9 @@ void weights_count(struct arena *a, struct weights *w, const struct profile *p,
 		piece->first = (uint32_t)(p->nsamples * i / n);
 		piece->last = (uint32_t)(p->nsamples * (i + 1) / n);
 		piece->tallies = arena_many(&scratch, f->nnodes, struct tally);
+		if (walk->repeats && !params->mean)
+			piece->by_location =
+				arena_many(&scratch, p->nlocations, struct location_sum);
 		weights_init(i ? &scratch : a, &piece->sums, f->nnodes, params->mean);
 	}
 	parallel_for((int)n, n, count_piece, &x);

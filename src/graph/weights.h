@@ -12,9 +12,16 @@ struct weights {
 	uint64_t *inlined;	     /* sum of |value| over its inlined frames */
 };
 
-/* Of nodes that are not `wanted` (by node; NULL: all are) the weights are wrong. */
-void weights_count(struct arena *a, struct weights *w, const struct profile *p,
-		   const struct frames *f, const bool *wanted, const struct graph_params *params);
+struct weights_walk {
+	const struct profile *p;
+	const struct frames *f;
+	const struct graph_params *params;
+	const bool *wanted;  /* by node; of others the weights are wrong. NULL: all are wanted */
+	const bool *repeats; /* by row: samples that may have a node twice. NULL: all may */
+	bool *found_repeats; /* by row: set for those that have, if not NULL */
+};
+
+void weights_count(struct arena *a, struct weights *w, const struct weights_walk *walk);
 
 /* Frames of the profile and weights of their nodes, either new in `a` or from params->memo. */
 void memo_frames(struct arena *a, struct frames *f, const struct profile *p,

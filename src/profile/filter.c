@@ -1,8 +1,8 @@
 /* filter.c - focus, ignore, hide, show, show_from, and the filters on labels.
  *
  * What matches is decided once per location or label set; samples are then narrowed by index, on
- * all cores. Stacks are cut by changing a sample's range, and only copied when frames in the middle
- * go.
+ * all cores. Stacks are not copied: they are cut by changing a sample's range, and where frames in
+ * the middle go, their location is marked as hidden.
  */
 #include "profile/profile.h"
 
@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "profile/matcher.h"
 
-enum { PIECES = 64, PARALLEL_SAMPLES = 20000 };
+enum { PIECES = 64, PARALLEL_SAMPLES = 20000, STEP = 8 };
 
 static void warn(struct buf *warnings, const char *what)
 {
@@ -20,22 +20,19 @@ static void warn(struct buf *warnings, const char *what)
 
 /* ---- focus, ignore, hide, show */
 
-/* What a location has to say of the samples it is in. HIDDEN is the highest, to be counted. */
-enum { FOCUSED = 1, IGNORED = 2, HIDDEN = 4 };
+/* What a location has to say of the samples it is in. */
+enum { FOCUSED = 1, SHOWN = 2, IGNORED = 4 };
 
 struct name_filter {
 	struct profile *p;
 	struct matcher focus, ignore, hide, show;
 	unsigned char *verdicts; /* by location */
-	bool any_focused, any_ignored, any_hide_match, any_shown, any_hidden;
+	bool any_focused, any_ignored, any_hide_match, any_shown;
 	struct line *lines;
-	uint32_t *left; /* by sample: frames that stay */
+	bool *stays; /* by sample */
 	struct sample *samples;
-	uint32_t *stacks;
 	/* Of each piece of the samples: where what stays of it starts, once all are counted. */
-	struct piece {
-		uint32_t sample, stack;
-	} pieces[PIECES + 1];
+	uint32_t pieces[PIECES + 1];
 };
 
 static bool matches_location(const struct matcher *m, const struct location *loc)
@@ -92,29 +89,32 @@ static void judge_location(struct name_filter *f, struct location *loc, uint32_t
 		f->any_hide_match = false;
 		hide_lines(f, loc);
 		if (f->any_hide_match && !loc->nlines)
-			f->verdicts[index] |= HIDDEN;
+			loc->is_hidden = true;
 		f->any_hide_match |= had_match;
 	}
 	if (f->show.re) {
 		show_lines(f, loc);
 		if (!loc->nlines)
-			f->verdicts[index] |= HIDDEN;
+			loc->is_hidden = true;
 	}
+	if (!loc->is_hidden)
+		f->verdicts[index] |= SHOWN;
 }
 
-/* How many frames are left of a sample; 0: it goes. */
-static uint32_t count_left(const struct name_filter *f, const struct sample *s)
+/* Some location must be in focus, one shown, and none ignored. */
+static bool sample_stays(const struct name_filter *f, const struct sample *s)
 {
 	const uint32_t *stack = f->p->stacks + s->stack;
-	unsigned all = 0, hidden = 0;
+	unsigned all = 0;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < s->nstack; i++) {
-		unsigned char verdict = f->verdicts[stack[i]];
-
-		all |= verdict;
-		hidden += verdict / HIDDEN;
-	}
-	return (all & (FOCUSED | IGNORED)) == FOCUSED ? s->nstack - hidden : 0;
+	/* Several at a time: a branch for each would be missed often. */
+	for (; i + STEP <= s->nstack && (f->ignore.re || all != (FOCUSED | SHOWN)); i += STEP)
+		for (uint32_t k = 0; k < STEP; k++)
+			all |= f->verdicts[stack[i + k]];
+	for (; i < s->nstack && (f->ignore.re || all != (FOCUSED | SHOWN)); i++)
+		all |= f->verdicts[stack[i]];
+	return all == (FOCUSED | SHOWN);
 }
 
 static uint32_t piece_start(const struct name_filter *f, size_t piece)
@@ -125,89 +125,57 @@ static uint32_t piece_start(const struct name_filter *f, size_t piece)
 static void judge_samples(void *ctx, size_t index)
 {
 	struct name_filter *f = ctx;
-	struct piece sum = { 0 };
+	uint32_t n = 0;
 
 	for (uint32_t i = piece_start(f, index); i < piece_start(f, index + 1); i++) {
-		f->left[i] = count_left(f, &f->p->samples[i]);
-		sum.sample += f->left[i] != 0;
-		sum.stack += f->left[i];
+		f->stays[i] = sample_stays(f, &f->p->samples[i]);
+		n += f->stays[i];
 	}
-	f->pieces[index] = sum;
+	f->pieces[index] = n;
 }
 
 /* From the length of each piece to its start; the last start is the whole length. */
 static void place_pieces(struct name_filter *f)
 {
-	struct piece at = { 0 };
+	uint32_t at = 0;
 
 	for (size_t i = 0; i <= PIECES; i++) {
-		struct piece length = f->pieces[i];
+		uint32_t length = f->pieces[i];
 
 		f->pieces[i] = at;
-		at.sample += length.sample;
-		at.stack += length.stack;
+		at += length;
 	}
 }
 
-/* Copies a stack but for its hidden frames; `left` are not. */
-static void copy_shown(const struct name_filter *f, const uint32_t *stack, uint32_t left,
-		       uint32_t at)
-{
-	/* Which are hidden is as good as random: all are written, and some are written over. */
-	for (uint32_t end = at + left; at < end; stack++) {
-		f->stacks[at] = *stack;
-		at += !(f->verdicts[*stack] & HIDDEN);
-	}
-}
-
-/* Lists the samples that stay, with their stacks. */
 static void take_samples(void *ctx, size_t index)
 {
 	const struct name_filter *f = ctx;
-	struct piece at = f->pieces[index];
-	uint32_t end = f->pieces[index + 1].sample;
+	uint32_t at = f->pieces[index], end = f->pieces[index + 1];
 
-	for (uint32_t i = piece_start(f, index); at.sample < end; i++) {
-		struct sample s = f->p->samples[i];
-
-		if (f->stacks) {
-			copy_shown(f, f->p->stacks + s.stack, f->left[i], at.stack);
-			s.stack = at.stack;
-			s.nstack = f->left[i];
-			at.stack += f->left[i];
-		}
-		f->samples[at.sample] = s;
-		at.sample += f->left[i] != 0;
+	for (uint32_t i = piece_start(f, index); at < end; i++) {
+		f->samples[at] = f->p->samples[i];
+		at += f->stays[i];
 	}
-}
-
-static void allocate(struct arena *a, struct name_filter *f)
-{
-	const struct piece *end = &f->pieces[PIECES];
-
-	f->samples = arena_many(a, end->sample, struct sample);
-	huge_pages(f->samples, end->sample * sizeof(*f->samples));
-	if (!f->any_hidden)
-		return;
-	f->stacks = arena_many(a, end->stack, uint32_t);
-	huge_pages(f->stacks, end->stack * sizeof(*f->stacks));
 }
 
 static void filter_samples(struct arena *a, struct name_filter *f, int threads)
 {
 	struct profile *p = f->p;
 	struct arena scratch = { 0 };
+	uint32_t n;
 
-	f->left = arena_many(&scratch, p->nsamples, uint32_t);
+	f->stays = arena_many(&scratch, p->nsamples, bool);
 	threads = p->nsamples > PARALLEL_SAMPLES ? threads : 1;
 	parallel_for(threads, PIECES, judge_samples, f);
 	place_pieces(f);
-	allocate(a, f);
-	parallel_for(threads, PIECES, take_samples, f);
-	p->samples = f->samples;
-	p->nsamples = f->pieces[PIECES].sample;
-	if (f->stacks)
-		p->stacks = f->stacks;
+	n = f->pieces[PIECES];
+	if (n < p->nsamples) {
+		f->samples = arena_many(a, n, struct sample);
+		huge_pages(f->samples, n * sizeof(*f->samples));
+		parallel_for(threads, PIECES, take_samples, f);
+		p->samples = f->samples;
+		p->nsamples = n;
+	}
 	arena_release(&scratch);
 }
 
@@ -226,10 +194,10 @@ static void judge_locations(struct arena *a, struct name_filter *f, bool changes
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		judge_location(f, &locations[i], i);
 		all |= f->verdicts[i];
+		p->has_hidden |= locations[i].is_hidden;
 	}
 	f->any_focused = all & FOCUSED;
 	f->any_ignored = all & IGNORED;
-	f->any_hidden = all & HIDDEN;
 	p->locations = locations;
 	p->lines = f->lines;
 }
@@ -260,6 +228,8 @@ static void filter_names(struct arena *a, struct profile *p, const struct profil
 /* Cuts the callers inlined above the match; returns whether there is one. */
 static bool cut_callers(const struct matcher *m, struct location *loc)
 {
+	if (loc->is_hidden)
+		return false;
 	if (matches_mapping(m, loc))
 		return true;
 	for (uint32_t i = loc->nlines; i-- > 0;) {
@@ -361,6 +331,36 @@ static void filter_tag_keys(struct arena *a, struct profile *p, const struct reg
 		warn(warnings, "TagShow");
 	if (hide && !any_hidden)
 		warn(warnings, "TagHide");
+}
+
+void profile_drop_hidden(struct arena *a, struct profile *p)
+{
+	uint32_t *stacks, n = 0;
+	struct sample *samples;
+	size_t total = 0;
+
+	if (!p->has_hidden)
+		return;
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		total += p->samples[i].nstack;
+	samples = arena_copy(a, p->samples, p->nsamples * sizeof(*samples));
+	stacks = arena_many(a, total + 1, uint32_t);
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		struct sample *s = &samples[i];
+		const uint32_t *from = p->stacks + s->stack, *end = from + s->nstack;
+
+		s->stack = n;
+		/* Which are hidden is as good as random: all are written, and some are written
+		 * over. */
+		for (; from < end; from++) {
+			stacks[n] = *from;
+			n += !p->locations[*from].is_hidden;
+		}
+		s->nstack = n - s->stack;
+	}
+	p->samples = samples;
+	p->stacks = stacks;
+	p->has_hidden = false;
 }
 
 void profile_filter(struct arena *a, struct profile *p, const struct profile_filter *f,

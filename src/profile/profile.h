@@ -61,6 +61,7 @@ struct location {
 	uint32_t first_line; /* innermost inlined function first */
 	uint32_t nlines;
 	bool is_folded;
+	bool is_hidden; /* by -hide or -show: no frame of any stack, though still in the table */
 };
 
 struct line {
@@ -89,6 +90,8 @@ struct profile {
 	uint32_t *comments; /* strings */
 	uint32_t ntypes, nsamples, nlabel_sets, nmappings, nlocations, nlines, nfunctions,
 		ncomments;
+
+	bool has_hidden; /* are there hidden locations? profile_drop_hidden takes them out */
 
 	uint32_t drop_frames, keep_frames, default_type, doc_url; /* strings */
 	struct value_type period_type;
@@ -212,6 +215,8 @@ struct profile_filter {
 /* `warnings` gets "Focus expression matched no samples" and its like, one a line. */
 void profile_filter(struct arena *a, struct profile *p, const struct profile_filter *f,
 		    struct buf *warnings);
+/* Takes hidden locations, which filters leave in stacks, out of them. Graphs need not have that. */
+void profile_drop_hidden(struct arena *a, struct profile *p);
 
 /* Compiles the value of -tagfocus or -tagignore: a range of numbers, or regexps. `option` is the
  * option's name, for warnings and errors. Free with tag_match_free. */

@@ -354,7 +354,7 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 {
 	unsigned flags = x->q->report->flags;
 
-	if (!(flags & REPORT_GRAPH))
+	if (!(flags & (REPORT_GRAPH | REPORT_NO_STACKS)))
 		profile_drop_hidden(x->a, &x->p);
 	if (flags & REPORT_PROFILE)
 		profile_aggregate(x->a, &x->p, &x->params.keep);

@@ -75,15 +75,15 @@ static struct unroll unroll_some(const struct pass *x, struct piece *to, const s
 	return (struct unroll){ to->some.at, n, 0 };
 }
 
-/* The innermost location that has frames. */
+/* The innermost location that is not hidden. */
 static uint32_t find_leaf(const struct pass *x, const struct sample *s)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < s->nstack; i++)
-		if (x->f->first[stack[i]] < x->f->first[stack[i] + 1])
-			return stack[i];
-	return NONE;
+	while (x->p->has_hidden && i < s->nstack && x->p->locations[stack[i]].is_hidden)
+		i++;
+	return i < s->nstack ? stack[i] : NONE;
 }
 
 /* Is the leaf of the sample one that was not looked at? */

@@ -12,5 +12,6 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_comments = {
 	.name = "comments",
+	.flags = REPORT_NO_STACKS,
 	.run = run,
 };

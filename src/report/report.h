@@ -62,6 +62,7 @@ enum report_flag {
 	REPORT_PATHS = 1 << 17,	     /* shows source files as graphs do: without the build machine's
 					part of their names */
 	REPORT_FILES = 1 << 18,	     /* functions are told apart by their files, too */
+	REPORT_NO_STACKS = 1 << 19,  /* looks at no stack: hidden frames may be there */
 };
 
 struct report {

@@ -203,5 +203,6 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 
 const struct report report_tags = {
 	.name = "tags",
+	.flags = REPORT_NO_STACKS,
 	.run = run,
 };

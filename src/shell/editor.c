@@ -183,6 +183,8 @@ static unsigned char on_tab(EditLine *el, int ch)
 	(void)ch;
 	el_get(el, EL_CLIENTDATA, &x);
 	line.p = str_dup(&a, line); /* el_line's is gone when the line is changed */
+	if (x->params.own_profile)
+		x->params.own_profile(x->params.ctx);
 	shell_complete(&c, &a, x->params.profile, line);
 	result = complete(x, &c, line);
 	completion_release(&c);

@@ -15,7 +15,9 @@ struct shell_editor;
 struct shell_editor_params {
 	bool is_terminal; /* standard input: show a prompt */
 	const char *prompt;
-	const struct profile *profile; /* for completion */
+	const struct profile *profile;	/* for completion */
+	void (*own_profile)(void *ctx); /* called before that is looked at; or NULL */
+	void *ctx;
 	/* Set by a signal handler which lets read(2) fail: NULL, or when to stop. */
 	const volatile sig_atomic_t *interrupted;
 };

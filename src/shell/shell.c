@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "analyze/output.h"
+#include "shell/ahead.h"
 #include "shell/editor.h"
 #include "shell/parse.h"
 #include "shell/pipe.h"
@@ -14,6 +15,7 @@ struct shell {
 	const struct shell_params *params;
 	struct shell_parser parser;
 	struct shell_editor *editor;
+	struct shell_ahead *ahead; /* at a terminal; or NULL */
 	struct buf warnings;
 };
 
@@ -209,6 +211,14 @@ static bool run_line(struct shell *x, struct str line)
 	return q.action != SHELL_QUIT;
 }
 
+static void own_session(void *ctx)
+{
+	struct shell *x = ctx;
+
+	if (x->ahead)
+		shell_ahead_wait(x->ahead);
+}
+
 static bool run_lines(struct shell *x, struct err *e)
 {
 	struct err too_long;
@@ -217,8 +227,11 @@ static bool run_lines(struct shell *x, struct err *e)
 	for (;;) {
 		if (x->params->interrupted)
 			*x->params->interrupted = 0;
+		if (x->ahead)
+			shell_ahead_start(x->ahead, &x->parser.settings);
 		switch (shell_editor_read(x->editor, &line)) {
 		case SHELL_INPUT_LINE:
+			own_session(x);
 			if (!run_line(x, line))
 				return true;
 			break;
@@ -266,8 +279,13 @@ bool shell_run(struct session *s, const struct shell_params *params, struct err 
 			&(struct shell_editor_params){ .is_terminal = is_terminal,
 						       .prompt = "(pprof) ",
 						       .profile = &s->profile,
+						       .own_profile = own_session,
+						       .ctx = &x,
 						       .interrupted = params->interrupted });
+		x.ahead = is_terminal ? shell_ahead_new(s) : NULL;
 		ok = run_lines(&x, e);
+		if (x.ahead)
+			shell_ahead_free(x.ahead);
 		shell_editor_free(x.editor);
 	}
 	buf_release(&x.warnings);

@@ -4,6 +4,7 @@ import pty
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import termios
@@ -91,6 +92,24 @@ def start(home, **options):
 def prompt_and_quit(home):
     t = start(home)
     assert "rec" in t.run("top")
+    t.type("q\r")
+    assert t.end() == 0
+
+
+def large_profiles_are_worked_on_while_one_types(home):
+    path = os.path.join(home, "large.folded")
+    with open(path, "w") as f:
+        for i in range(60000):
+            f.write("main;f%d;g%d;h%d %d\n" % (i % 7, i % 300, i % 1009, 1 + i % 5))
+    t = start(home, profile=path)
+    for line, options in (("focus=g1", ["-focus=g1"]), ("hide=h2", ["-focus=g1", "-hide=h2"]), ("focus=", ["-hide=h2"])):
+        t.run(line)
+        t.type("list nosuch\t\r")  # completion needs the profile, too
+        t.prompt()
+        want = subprocess.run([KILN, "-top", "-nodecount=10"] + options + [path], capture_output=True, text=True).stdout
+        got = t.run("top").replace("\r\n", "\n")
+        assert got.split("flat%")[1] == want.split("flat%")[1], (line, got, want)
+    t.run("hide=h3")
     t.type("q\r")
     assert t.end() == 0
 

@@ -2,6 +2,9 @@
  *
  * An edge counts once per sample, however often the stack goes over it. Where frames between two
  * kept ones are left out, the edge is residual.
+ *
+ * Of a sample that has no node twice only the ends of each location matter, where it meets its
+ * neighbours; edges between the inlined frames of one location are counted once for all samples.
  */
 #include "graph/weights.h"
 
@@ -13,14 +16,20 @@
 
 enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 2 * UNROLLED };
 
-/* A frame of the walk is FRAME_INLINED, WANTED if edges to its node are wanted, and in FRAME_NODE
- * the node, or LEFT_OUT. */
+/* What becomes of a frame's node: the node of the graph, with WANTED if edges to it are, or
+ * LEFT_OUT. A frame of the walk is that, and FRAME_INLINED. */
 #define WANTED 0x40000000u
 #define LEFT_OUT FRAME_NODE
 
-/* What a location has for the walk: frames that are kept, so look at it and its neighbours; frames
- * that are wanted. */
-enum { LOOK = 1, SAYS = 2 };
+/* What a location has for the walk. KEPT: frames. INTO, OUT: edges from callers, or to callees,
+ * that are wanted. INNER: edges between its own frames. GAP_*: frames that are left out, before the
+ * first that is kept, or after the last, or all. */
+enum { KEPT = 1, INTO = 2, OUT = 4, INNER = 8, GAP_BEFORE = 16, GAP_AFTER = 32 };
+
+/* Where a location meets its callers and its callees: frames that are kept, or LEFT_OUT. */
+struct link {
+	uint32_t first, last;
+};
 
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
 struct edge_slot {
@@ -43,59 +52,94 @@ struct edge_pass {
 	const struct profile *p;
 	const struct graph_params *params;
 	const struct frames *f;
-	const uint32_t *hops; /* f->lists, with what is kept */
-	const char *matters; /* by location: LOOK, and SAYS if edges may lead there; NULL: all do */
-	vec(uint32_t) places, some; /* of a sample's stack: where to look, and what is there */
-	uint32_t from_mask;	    /* WANTED: edges from wanted nodes are too */
-	uint32_t first, last;	    /* samples */
+	const uint32_t *fates;	     /* by node of f: what becomes of it */
+	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
+	const unsigned char *traits; /* by location, as the next; if there are `repeats` */
+	const struct link *links;
+	const uint32_t *inner_of; /* where to sum up weights of an INNER location */
+	uint64_t *inner;
+	vec(uint32_t) places; /* of a sample's stack: where edges are */
+	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
+	uint32_t first, last; /* samples */
 	struct edge_table edges;
 	/* Edges wait here until their slots have arrived in the cache. */
 	struct pending {
 		uint64_t key;
 		uint32_t sample;
 		bool is_inline, is_residual;
+		bool is_once; /* cannot have been counted for this sample */
 	} pending[PENDING + UNROLLED + UNROLL_STEP];
 	uint32_t npending;
 	uint32_t *seen; /* by node: last sample, + 1; for tags */
 	struct tag_tally *tags;
 };
 
-static uint32_t *make_hops(struct arena *a, const struct profile *p, const struct frames *f,
-			   const uint32_t *kept, const bool *wanted)
+static uint32_t *choose_fates(struct arena *a, const struct frames *f, const uint32_t *kept,
+			      const bool *wanted)
 {
-	uint32_t n = f->first[p->nlocations];
-	uint32_t *hops = arena_many(a, (size_t)n + UNROLL_STEP, uint32_t);
+	uint32_t *fates = arena_many(a, f->nnodes, uint32_t);
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t node = kept[f->lists[i] & FRAME_NODE];
+	for (uint32_t i = 0; i < f->nnodes; i++) {
+		uint32_t node = kept[i];
 
-		hops[i] = f->lists[i] & FRAME_INLINED;
-		if (node == NONE)
-			hops[i] |= LEFT_OUT;
-		else
-			hops[i] |= node | (!wanted || wanted[node] ? WANTED : 0);
+		fates[i] = node == NONE ? LEFT_OUT : !wanted || wanted[node] ? node | WANTED : node;
 	}
-	return hops;
+	return fates;
 }
 
-/* Most stacks are long and most frames left out, so locations that have nothing to tell are skipped
- * early. NULL if those are few. */
-static char *choose_locations(struct arena *a, const struct profile *p, const struct frames *f,
-			      const uint32_t *hops, bool only_wanted)
+static inline uint32_t hop_of(uint32_t frame, const uint32_t *fates)
 {
-	char *matters = arena_many(a, p->nlocations, char);
-	uint32_t n = 0;
+	return fates[frame & FRAME_NODE] | (frame & FRAME_INLINED);
+}
 
-	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
-		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
-			if (hops[i] & WANTED)
-				matters[loc] = LOOK | SAYS;
-			else if (!only_wanted && (hops[i] & FRAME_NODE) != LEFT_OUT)
-				matters[loc] |= LOOK;
+static bool is_kept(uint32_t hop)
+{
+	return (hop & FRAME_NODE) != LEFT_OUT;
+}
+
+static unsigned char make_link(struct link *l, const struct frames *f, uint32_t loc,
+			       const uint32_t *fates, bool near)
+{
+	unsigned char traits = 0;
+
+	*l = (struct link){ LEFT_OUT, LEFT_OUT };
+	for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
+		uint32_t hop = hop_of(f->lists[i], fates);
+
+		if (!is_kept(hop)) {
+			traits |= GAP_AFTER;
+			continue;
 		}
-		n += matters[loc] != 0;
+		if (traits & KEPT) {
+			traits |= INNER;
+		} else {
+			traits |= KEPT | (hop & WANTED ? INTO : 0);
+			traits |= traits & GAP_AFTER ? GAP_BEFORE : 0;
+			l->first = hop;
+		}
+		traits &= (unsigned char)~GAP_AFTER;
+		l->last = hop;
 	}
-	return n < p->nlocations / 2 ? matters : NULL;
+	return traits | (near && is_kept(l->last) && (l->last & WANTED) ? OUT : 0);
+}
+
+/* What the walk needs to know of locations. Returns how many have edges of their own. */
+static uint32_t make_links(struct arena *a, struct edge_pass *x)
+{
+	uint32_t n = x->p->nlocations, ninner = 0;
+	unsigned char *traits = arena_many(a, n, unsigned char);
+	struct link *links = arena_many(a, n, struct link);
+	uint32_t *inner_of = arena_many(a, n, uint32_t);
+
+	for (uint32_t loc = 0; loc < n; loc++) {
+		traits[loc] = make_link(&links[loc], x->f, loc, x->fates, x->from_mask);
+		if (traits[loc] & INNER)
+			inner_of[loc] = ninner++;
+	}
+	x->traits = traits;
+	x->links = links;
+	x->inner_of = inner_of;
+	return ninner;
 }
 
 static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
@@ -108,13 +152,13 @@ static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
 
 /* Room for a few callers of each frame that is kept: a table that grows touches twice the memory.
  */
-static unsigned first_bits(const uint32_t *hops, uint32_t n)
+static unsigned first_bits(const struct frames *f, const uint32_t *fates, uint32_t nlocations)
 {
 	unsigned bits = MIN_BITS;
 	size_t nkept = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		nkept += (hops[i] & FRAME_NODE) != LEFT_OUT;
+	for (uint32_t i = 0; i < f->first[nlocations]; i++)
+		nkept += is_kept(hop_of(f->lists[i], fates));
 	while (bits < MAX_BITS && (size_t)1 << bits < 4 * nkept)
 		bits++;
 	return bits;
@@ -207,7 +251,7 @@ static void count_pending(struct edge_pass *x)
 		size_t slot = find_slot(&x->edges, e->key);
 		struct edge edge;
 
-		if (x->edges.slots[slot].sample == e->sample + 1)
+		if (!e->is_once && x->edges.slots[slot].sample == e->sample + 1)
 			continue;
 		x->edges.slots[slot].sample = e->sample + 1;
 		edge = sample_edge(x, e);
@@ -228,85 +272,144 @@ static struct edge edge_at(const struct edge_table *t, size_t slot)
 			      .is_residual = s->is_residual };
 }
 
-/* Lists the places of a stack where to look in x->places, without a branch for each. Returns how
- * many, or 0 if no edge can come of them. */
+/* A walk from the root: where it is. */
+struct position {
+	uint32_t parent; /* the last frame that was kept; or LEFT_OUT */
+	uint32_t from;	 /* WANTED if edges from there are */
+	bool gap;	 /* were frames left out since? */
+};
+
+/* Goes on to a frame. Which frames are kept is as good as random, so this has no branch for it: the
+ * edge is always written and then maybe not counted. */
+static inline void step(struct edge_pass *x, struct position *at, struct pending edge, uint32_t hop)
+{
+	uint32_t node = hop & FRAME_NODE;
+	bool kept = node != LEFT_OUT;
+
+	edge.key = (uint64_t)at->parent << 32 | node;
+	edge.is_inline = hop & FRAME_INLINED;
+	edge.is_residual |= at->gap;
+	x->pending[x->npending] = edge;
+	x->npending +=
+		((hop | at->from) & WANTED) && at->parent != LEFT_OUT && kept && at->parent != node;
+	at->parent = kept ? node : at->parent;
+	at->from = kept ? hop & x->from_mask : at->from;
+	at->gap = !kept;
+}
+
+static void count_sample(struct edge_pass *x, uint32_t sample)
+{
+	struct unroll u = unroll_start(x->p, &x->p->samples[sample]);
+	struct position at = { .parent = LEFT_OUT };
+	uint32_t frames[UNROLLED + UNROLL_STEP], n;
+
+	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+		for (uint32_t i = 0; i < n; i++)
+			step(x, &at, (struct pending){ .sample = sample },
+			     hop_of(frames[i], x->fates));
+		if (x->npending >= PENDING)
+			count_pending(x);
+	}
+}
+
+/* Lists the places of a stack that have edges, without a branch for each. */
 static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
 {
 	uint32_t nplaces = 0;
-	char all = 0;
 
 	vec_reserve(&x->places, n);
 	for (uint32_t i = 0; i < n; i++) {
-		char here = x->matters[stack[i]];
-
 		x->places.at[nplaces] = i;
-		nplaces += here & LOOK;
-		all |= here;
+		nplaces += (x->traits[stack[i]] & (INTO | OUT | INNER)) != 0;
 	}
-	return all & SAYS ? nplaces : 0;
+	return nplaces;
 }
 
-/* Hidden locations have no frames. */
-static bool has_frames(const struct edge_pass *x, uint32_t loc)
+static void push_edge(struct edge_pass *x, uint32_t sample, uint32_t from, uint32_t to, bool gap)
 {
-	return x->f->first[loc] < x->f->first[loc + 1];
+	x->pending[x->npending++] =
+		(struct pending){ (uint64_t)(from & FRAME_NODE) << 32 | (to & FRAME_NODE), sample,
+				  to & FRAME_INLINED, gap, true };
 }
 
-/* The locations of a sample that matter, and their neighbours: one that is left out stands for all
- * that are, between two that are not. */
-static struct unroll unroll_some(struct edge_pass *x, const struct sample *s)
-{
-	const uint32_t *stack = x->p->stacks + s->stack;
-	uint32_t nplaces = find_places(x, stack, s->nstack), n = 0, next = 0;
-
-	vec_reserve(&x->some, s->nstack);
-	for (uint32_t i = 0; i < nplaces; i++) {
-		uint32_t place = x->places.at[i], before = place, after = place + 1;
-		uint32_t end = i + 1 < nplaces ? x->places.at[i + 1] : s->nstack;
-
-		while (before > next && !has_frames(x, stack[before - 1]))
-			before--;
-		if (before > next)
-			x->some.at[n++] = stack[before - 1];
-		x->some.at[n++] = stack[place];
-		while (after < end && !has_frames(x, stack[after]))
-			after++;
-		if (after < end)
-			x->some.at[n++] = stack[after];
-		next = after < end ? after + 1 : end;
-	}
-	return (struct unroll){ x->some.at, n, 0 };
-}
-
-/* Which frames are kept is as good as random, so this has no branch for it: the edge is always
- * written and then maybe not counted. */
-static void count_sample(struct edge_pass *x, uint32_t sample)
+static void push_caller(struct edge_pass *x, uint32_t sample, uint32_t place)
 {
 	const struct sample *s = &x->p->samples[sample];
-	struct unroll u = x->matters ? unroll_some(x, s) : unroll_start(x->p, s);
-	uint32_t hops[UNROLLED + UNROLL_STEP], n, parent = LEFT_OUT, from = 0;
-	bool gap = false;
+	const uint32_t *stack = x->p->stacks + s->stack;
+	unsigned gaps = x->traits[stack[place]] & GAP_BEFORE;
+	uint32_t i = place + 1;
 
-	while ((n = unroll(&u, x->f, x->hops, hops))) {
-		uint32_t npending = x->npending;
+	while (i < s->nstack && !(x->traits[stack[i]] & KEPT))
+		gaps |= x->traits[stack[i++]];
+	if (i == s->nstack)
+		return;
+	gaps |= x->traits[stack[i]] & GAP_AFTER;
+	push_edge(x, sample, x->links[stack[i]].last, x->links[stack[place]].first,
+		  gaps & (GAP_BEFORE | GAP_AFTER));
+}
 
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t node = hops[i] & FRAME_NODE;
-			bool is_kept = node != LEFT_OUT;
+/* For edges that are wanted because of where they come from. */
+static void push_callee(struct edge_pass *x, uint32_t sample, uint32_t place)
+{
+	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack;
+	unsigned gaps = x->traits[stack[place]] & GAP_AFTER;
+	uint32_t i = place;
 
-			x->pending[npending] =
-				(struct pending){ (uint64_t)parent << 32 | node, sample,
-						  hops[i] & FRAME_INLINED, gap };
-			npending += ((hops[i] | from) & WANTED) && parent != LEFT_OUT && is_kept &&
-				    parent != node;
-			parent = is_kept ? node : parent;
-			from = is_kept ? hops[i] & x->from_mask : from;
-			gap = !is_kept;
-		}
-		x->npending = npending;
-		if (npending >= PENDING)
+	while (i > 0 && !(x->traits[stack[i - 1]] & KEPT))
+		gaps |= x->traits[stack[--i]];
+	if (i == 0 || (x->traits[stack[i - 1]] & INTO))
+		return;
+	gaps |= x->traits[stack[i - 1]] & GAP_BEFORE;
+	push_edge(x, sample, x->links[stack[place]].last, x->links[stack[i - 1]].first,
+		  gaps & (GAP_BEFORE | GAP_AFTER));
+}
+
+/* The same for a sample that has no node twice. */
+static void count_links(struct edge_pass *x, uint32_t sample, int64_t w)
+{
+	const struct sample *s = &x->p->samples[sample];
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t n = find_places(x, stack, s->nstack);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = x->places.at[i], loc = stack[place];
+
+		if (x->traits[loc] & INTO)
+			push_caller(x, sample, place);
+		if (x->traits[loc] & OUT)
+			push_callee(x, sample, place);
+		if (x->traits[loc] & INNER)
+			x->inner[x->inner_of[loc]] += (uint64_t)w;
+		if (x->npending >= PENDING)
 			count_pending(x);
 	}
+}
+
+/* Edges between the frames of one location, which weigh `w`. */
+static void add_inner(struct edge_pass *x, uint32_t loc, uint64_t w)
+{
+	const struct frames *f = x->f;
+	struct position at = { .parent = LEFT_OUT };
+
+	x->npending = 0;
+	for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
+		const struct pending *e = x->pending;
+
+		step(x, &at, (struct pending){ 0 }, hop_of(f->lists[i], x->fates));
+		if (x->npending)
+			add_edge(&x->edges, find_slot(&x->edges, e->key),
+				 &(struct edge){ .weight = (int64_t)w,
+						 .is_inline = e->is_inline,
+						 .is_residual = e->is_residual });
+		x->npending = 0;
+	}
+}
+
+static void count_inner(struct edge_pass *x)
+{
+	for (uint32_t loc = 0; loc < x->p->nlocations; loc++)
+		if ((x->traits[loc] & INNER) && x->inner[x->inner_of[loc]])
+			add_inner(x, loc, x->inner[x->inner_of[loc]]);
 }
 
 /* The same walk, for the labels of the nodes on the way. */
@@ -314,11 +417,11 @@ static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t 
 {
 	const struct sample *s = &x->p->samples[sample];
 	struct unroll u = unroll_start(x->p, s);
-	uint32_t hops[UNROLLED + UNROLL_STEP], n, node = LEFT_OUT;
+	uint32_t frames[UNROLLED + UNROLL_STEP], n, node = LEFT_OUT;
 
-	while ((n = unroll(&u, x->f, x->hops, hops))) {
+	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
 		for (uint32_t i = 0; i < n; i++) {
-			node = hops[i] & FRAME_NODE;
+			node = hop_of(frames[i], x->fates) & FRAME_NODE;
 			if (node == LEFT_OUT || x->seen[node] == sample + 1)
 				continue;
 			tag_tally_add(x->tags, node, s->labels, false, w, div);
@@ -341,11 +444,16 @@ static void count_samples(void *ctx, size_t index)
 
 		if (!w && !div)
 			continue;
-		count_sample(x, i);
+		if (x->links && w > 0 && !x->repeats[p->samples[i].row])
+			count_links(x, i, w);
+		else
+			count_sample(x, i);
 		if (x->tags)
 			count_tags(x, i, w, div);
 	}
 	count_pending(x);
+	if (x->links)
+		count_inner(x);
 }
 
 /* Sums all passes up in the first, and frees the tables of the others. */
@@ -386,20 +494,23 @@ static void take_edges(struct arena *a, struct graph *g, const struct edge_table
 }
 
 /* Walks over the samples on all cores, unless tags are wanted too. */
-static void count_all(struct arena *a, struct graph *g, const struct edge_pass *like,
-		      bool with_tags)
+static void count_all(struct arena *a, struct graph *g, struct edge_pass *like, bool with_tags)
 {
 	const struct profile *p = like->p;
 	const struct graph_params *params = like->params;
 	struct arena scratch = { 0 };
 	size_t n = p->nsamples > PARALLEL_SAMPLES && !with_tags ? (size_t)params->threads : 1;
 	struct edge_pass *passes = arena_many(&scratch, n, struct edge_pass);
-	unsigned bits = first_bits(like->hops, like->f->first[p->nlocations]);
+	unsigned bits = first_bits(like->f, like->fates, p->nlocations);
+	uint32_t ninner = 0;
 
+	if (like->repeats && !params->mean)
+		ninner = make_links(&scratch, like);
 	for (size_t i = 0; i < n; i++) {
 		passes[i] = *like;
 		passes[i].first = (uint32_t)(p->nsamples * i / n);
 		passes[i].last = (uint32_t)(p->nsamples * (i + 1) / n);
+		passes[i].inner = arena_many(&scratch, (size_t)ninner + 1, uint64_t);
 		table_init(&passes[i].edges, params->mean, bits);
 	}
 	if (with_tags) {
@@ -412,31 +523,29 @@ static void count_all(struct arena *a, struct graph *g, const struct edge_pass *
 	table_release(&passes->edges);
 	if (with_tags)
 		tag_tally_finish(passes->tags, a, g);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		vec_release(&passes[i].places);
-		vec_release(&passes[i].some);
-	}
 	arena_release(&scratch);
 }
 
-void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
-		 const uint32_t *kept, const bool *wanted, const struct graph_params *params)
+void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 {
+	const struct graph_params *params = walk->params;
 	struct arena scratch = { 0 };
-	bool with_tags = params->visual && tags_exist(p);
-	uint32_t *hops = make_hops(&scratch, p, f, kept, wanted);
-	struct edge_walk walk = { hops, f->first[p->nlocations], params->near, params->visual };
-	struct edge_pass pass = { .p = p,
+	bool with_tags = params->visual && tags_exist(walk->p);
+	struct edge_pass pass = { .p = walk->p,
 				  .params = params,
-				  .f = f,
-				  .hops = hops,
+				  .f = walk->f,
+				  .fates =
+					  choose_fates(&scratch, walk->f, walk->kept, walk->wanted),
+				  .repeats = walk->repeats,
 				  .from_mask = params->near ? WANTED : 0 };
+	struct edge_key key = { pass.fates, walk->f->nnodes, params->near, params->visual };
 
-	if (with_tags || !memo_find_edges(a, g, &walk, params)) {
-		pass.matters = choose_locations(&scratch, p, f, hops, params->near);
+	if (with_tags || !memo_find_edges(a, g, &key, params)) {
 		count_all(a, g, &pass, with_tags);
 		if (!with_tags)
-			memo_keep_edges(g, &walk, params);
+			memo_keep_edges(g, &key, params);
 	}
 	arena_release(&scratch);
 }

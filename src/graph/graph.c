@@ -104,7 +104,9 @@ static void count_edges(struct trimmer *t, const uint32_t *kept)
 					      : NULL;
 
 	if (!t->params->without_edges)
-		edges_count(t->a, t->g, t->p, &t->frames, kept, wanted, t->params);
+		edges_count(t->a, t->g,
+			    &(struct edge_walk){ t->p, &t->frames, t->params, kept, wanted,
+						 t->weights.repeats });
 	graph_link(t->a, t->g);
 }
 

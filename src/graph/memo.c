@@ -15,7 +15,7 @@ struct base_key {
 /* Edges that were counted once, and which frames were kept for that. */
 struct edge_list {
 	struct arena arena;
-	struct edge_walk walk;
+	struct edge_key key;
 	struct edge *edges;
 	uint32_t nedges;
 };
@@ -214,21 +214,32 @@ static bool weights_by_difference(struct arena *a, struct weights *w,
 	return ok;
 }
 
-/* What tells functions apart, for finer nodes as well: no function twice is no line twice. */
-static void find_repeats(struct graph_memo *m, struct weights_walk *walk)
+static bool *new_repeats(const struct profile *p)
 {
-	const struct granularity *keep = &walk->params->keep;
-	const struct profile *p = walk->p;
 	uint32_t nrows = 0;
 
-	walk->repeats = keep->function ? (m->whole ? m->whole : m)->repeats : NULL;
-	if (m->whole || m->repeats || !keep->function || keep->filename || keep->line ||
-	    keep->address || !keep->inlines || walk->params->with_objects)
-		return;
 	for (uint32_t i = 0; i < p->nsamples; i++)
 		if (p->samples[i].row >= nrows)
 			nrows = p->samples[i].row + 1;
-	m->repeats = walk->found_repeats = xcalloc(nrows, sizeof(bool));
+	return xcalloc(nrows, sizeof(bool));
+}
+
+/* No function twice is no line twice, so what is found for functions holds for finer nodes too. */
+static void find_repeats(struct graph_memo *m, struct weights_walk *walk)
+{
+	const struct granularity *keep = &walk->params->keep;
+
+	walk->repeats = keep->function ? (m->whole ? m->whole : m)->repeats : NULL;
+	if (!m->whole && !m->repeats && keep->function && keep->inlines && !keep->filename &&
+	    !keep->line && !keep->address && !walk->params->with_objects)
+		m->repeats = walk->found_repeats = new_repeats(walk->p);
+}
+
+static void count_once(struct arena *a, struct weights *w, struct weights_walk *walk)
+{
+	if (!walk->wanted && !walk->params->without_edges)
+		walk->found_repeats = arena_adopt(a, new_repeats(walk->p));
+	weights_count(a, w, walk);
 }
 
 void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
@@ -236,20 +247,19 @@ void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 {
 	struct graph_memo *m = params->memo;
 	struct base *b = m ? find_base(m, params) : NULL;
-	struct weights_walk walk = { .p = p, .f = f, .params = params };
+	struct weights_walk walk = { .p = p, .f = f, .params = params, .wanted = wanted };
 
 	if (!b) {
-		walk.wanted = wanted;
-		weights_count(a, w, &walk);
+		count_once(a, w, &walk);
 		return;
 	}
 	if (!b->weights.flat) {
 		find_repeats(m, &walk);
-		walk.wanted = walk.repeats || walk.found_repeats ? NULL : wanted;
-		if (walk.wanted) {
+		if (wanted && !walk.repeats && !walk.found_repeats) {
 			weights_count(a, w, &walk);
 			return;
 		}
+		walk.wanted = NULL;
 		if (!weights_by_difference(&b->arena, &b->weights, &walk))
 			weights_count(&b->arena, &b->weights, &walk);
 	}
@@ -258,13 +268,13 @@ void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 
 /* ---- edges */
 
-static bool same_walk(const struct edge_walk *a, const struct edge_walk *b)
+static bool same_key(const struct edge_key *a, const struct edge_key *b)
 {
-	return a->nhops == b->nhops && a->near == b->near && a->in_order == b->in_order &&
-	       memcmp(a->hops, b->hops, a->nhops * sizeof(*a->hops)) == 0;
+	return a->nfates == b->nfates && a->near == b->near && a->in_order == b->in_order &&
+	       memcmp(a->fates, b->fates, a->nfates * sizeof(*a->fates)) == 0;
 }
 
-bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *walk,
+bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_key *key,
 		     const struct graph_params *params)
 {
 	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
@@ -272,7 +282,7 @@ bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *w
 	for (size_t i = 0; b && i < b->nlists; i++) {
 		struct edge_list found = b->lists[i];
 
-		if (!same_walk(&found.walk, walk))
+		if (!same_key(&found.key, key))
 			continue;
 		memmove(b->lists + 1, b->lists, i * sizeof(*b->lists));
 		b->lists[0] = found;
@@ -283,15 +293,15 @@ bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *w
 	return false;
 }
 
-void memo_keep_edges(const struct graph *g, const struct edge_walk *walk,
+void memo_keep_edges(const struct graph *g, const struct edge_key *key,
 		     const struct graph_params *params)
 {
 	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
-	struct edge_list list = { .walk = *walk, .nedges = g->nedges };
+	struct edge_list list = { .key = *key, .nedges = g->nedges };
 
 	if (!b || g->nedges > MAX_EDGES)
 		return;
-	list.walk.hops = arena_copy(&list.arena, walk->hops, walk->nhops * sizeof(*walk->hops));
+	list.key.fates = arena_copy(&list.arena, key->fates, key->nfates * sizeof(*key->fates));
 	list.edges = arena_copy(&list.arena, g->edges, g->nedges * sizeof(*g->edges));
 	if (b->nlists == MAX_EDGE_LISTS)
 		arena_release(&b->lists[--b->nlists].arena);

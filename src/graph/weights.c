@@ -241,6 +241,7 @@ void weights_count(struct arena *a, struct weights *w, const struct weights_walk
 	parallel_for((int)n, n, count_piece, &x);
 	/* The first piece's sums become those of all. */
 	*w = x.pieces[0].sums;
+	w->repeats = walk->found_repeats ? walk->found_repeats : walk->repeats;
 	w->cum = arena_many(a, f->nnodes, int64_t);
 	for (uint32_t i = 0; i < f->nnodes; i++)
 		w->cum[i] = x.pieces[0].tallies[i].cum;

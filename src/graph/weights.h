@@ -10,6 +10,7 @@ struct weights {
 	int64_t *flat, *cum;
 	int64_t *flat_div, *cum_div; /* NULL without a mean */
 	uint64_t *inlined;	     /* sum of |value| over its inlined frames */
+	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
 };
 
 struct weights_walk {
@@ -29,24 +30,31 @@ void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
 void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 		  const struct frames *f, const bool *wanted, const struct graph_params *params);
 
-/* What edges depend on, beside the weights. */
-struct edge_walk {
-	const uint32_t *hops; /* the frames, and what is kept of them */
-	size_t nhops;
+/* What edges depend on, beside frames and weights. */
+struct edge_key {
+	const uint32_t *fates; /* what is kept of the nodes */
+	size_t nfates;
 	bool near, in_order;
 };
 /* Copies the edges that an earlier walk found, if params->memo has them. */
-bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_walk *walk,
+bool memo_find_edges(struct arena *a, struct graph *g, const struct edge_key *key,
 		     const struct graph_params *params);
-void memo_keep_edges(const struct graph *g, const struct edge_walk *walk,
+void memo_keep_edges(const struct graph *g, const struct edge_key *key,
 		     const struct graph_params *params);
 
+struct edge_walk {
+	const struct profile *p;
+	const struct frames *f;
+	const struct graph_params *params;
+	const uint32_t *kept; /* by node of f: the index in g->nodes, or NONE */
+	/* By index in g->nodes: edges that lead to others are left out; with params->near, only
+	 * those that do not come from a wanted one. NULL: all are wanted. */
+	const bool *wanted;
+	const bool *repeats; /* as in struct weights */
+};
 /* Fills g->edges (and with params->visual the tags of g->nodes) from the samples, with only those
- * frames whose kept[node] is not NONE; that is then the index in g->nodes. Of nodes that are not
- * `wanted` (by node; NULL: all are) edges that lead to them are left out; with params->near, only
- * if they do not come from one that is. */
-void edges_count(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,
-		 const uint32_t *kept, const bool *wanted, const struct graph_params *params);
+ * frames whose nodes are kept. */
+void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk);
 
 /* Makes g of the whole call tree, cut to nodes of some weight: g->order has them, not sorted. */
 void tree_build(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,

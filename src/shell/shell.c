@@ -211,6 +211,18 @@ static bool run_line(struct shell *x, struct str line)
 	return q.action != SHELL_QUIT;
 }
 
+/* Most often the next report is a plain top. */
+static void work_ahead(struct shell *x)
+{
+	struct arena a = { 0 };
+	struct shell_request q;
+	struct err ignored;
+
+	if (x->ahead && shell_parse(&x->parser, &a, STR("top"), &q, &ignored))
+		shell_ahead_start(x->ahead, &q.options);
+	arena_release(&a);
+}
+
 static void own_session(void *ctx)
 {
 	struct shell *x = ctx;
@@ -227,8 +239,7 @@ static bool run_lines(struct shell *x, struct err *e)
 	for (;;) {
 		if (x->params->interrupted)
 			*x->params->interrupted = 0;
-		if (x->ahead)
-			shell_ahead_start(x->ahead, &x->parser.settings);
+		work_ahead(x);
 		switch (shell_editor_read(x->editor, &line)) {
 		case SHELL_INPUT_LINE:
 			own_session(x);

@@ -303,7 +303,7 @@ static void count_sample(struct edge_pass *x, uint32_t sample)
 	struct position at = { .parent = LEFT_OUT };
 	uint32_t frames[UNROLLED + UNROLL_STEP], n;
 
-	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+	while ((n = unroll(&u, x->f, frames))) {
 		for (uint32_t i = 0; i < n; i++)
 			step(x, &at, (struct pending){ .sample = sample },
 			     hop_of(frames[i], x->fates));
@@ -419,7 +419,7 @@ static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t 
 	struct unroll u = unroll_start(x->p, s);
 	uint32_t frames[UNROLLED + UNROLL_STEP], n, node = LEFT_OUT;
 
-	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+	while ((n = unroll(&u, x->f, frames))) {
 		for (uint32_t i = 0; i < n; i++) {
 			node = hop_of(frames[i], x->fates) & FRAME_NODE;
 			if (node == LEFT_OUT || x->seen[node] == sample + 1)

@@ -28,10 +28,9 @@ static inline struct unroll unroll_start(const struct profile *p, const struct s
 	return (struct unroll){ stack, s->nstack, 0 };
 }
 
-/* The next frames out of `lists`, which are f->lists or what has been made of them: up to UNROLLED,
- * and a few more. 0: there are no more. How many frames a location has is as good as random, so
- * this copies a fixed number of them rather than branch. */
-static inline uint32_t unroll(struct unroll *u, const struct frames *f, const uint32_t *lists,
+/* The next frames: up to UNROLLED, and a few more. 0: there are no more. How many frames a location
+ * has is as good as random, so this copies a fixed number of them rather than branch. */
+static inline uint32_t unroll(struct unroll *u, const struct frames *f,
 			      uint32_t out[UNROLLED + UNROLL_STEP])
 {
 	uint32_t n = 0;
@@ -40,7 +39,7 @@ static inline uint32_t unroll(struct unroll *u, const struct frames *f, const ui
 		uint32_t loc = u->stack[u->left - 1];
 		uint32_t at = f->first[loc] + u->done, more = f->first[loc + 1] - at;
 
-		memcpy(out + n, lists + at, UNROLL_STEP * sizeof(*out));
+		memcpy(out + n, f->lists + at, UNROLL_STEP * sizeof(*out));
 		if (more > UNROLL_STEP) {
 			n += UNROLL_STEP;
 			u->done += UNROLL_STEP;

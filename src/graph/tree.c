@@ -71,7 +71,7 @@ static void start_walk(struct tree *t, struct walk *k, const struct sample *s)
 
 	k->first = (uint32_t)t->frames.n;
 	k->at = NONE;
-	while ((n = unroll(&u, t->f, t->f->lists, frames)))
+	while ((n = unroll(&u, t->f, frames)))
 		for (uint32_t i = 0; i < n; i++)
 			vec_push(&t->frames, frames[i]);
 	k->n = (uint32_t)t->frames.n - k->first;
@@ -260,7 +260,7 @@ static void tag_nodes(struct arena *a, const struct tree *t, struct graph *g, co
 
 		if (!w && !div)
 			continue;
-		while ((n = unroll(&u, t->f, t->f->lists, frames))) {
+		while ((n = unroll(&u, t->f, frames))) {
 			for (uint32_t k = 0; k < n; k++) {
 				struct tree_node key = { .parent = at,
 							 .frame = frames[k] & FRAME_NODE };

@@ -114,7 +114,7 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 	uint32_t frames[UNROLLED + UNROLL_STEP], inlined[UNROLLED + UNROLL_STEP], n, leaf = NONE;
 	bool repeats = false;
 
-	while ((n = unroll(&u, x->f, x->f->lists, frames))) {
+	while ((n = unroll(&u, x->f, frames))) {
 		uint32_t ninlined = 0;
 
 		for (uint32_t i = 0; i < n; i++)

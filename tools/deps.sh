@@ -13,7 +13,7 @@ for job; do
 		;;
 	test)
 		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 graphviz libxml2-utils"
-		need="$need etcd-server g++ binutils xz-utils"
+		need="$need etcd-server g++ binutils xz-utils linux-perf"
 		;;
 	browser)
 		need="$need chromium"

@@ -10,6 +10,7 @@
 
 #include "base/int.h"
 #include "base/regex.h"
+#include "base/stop.h"
 #include "profile/profile.h"
 
 struct node_info {
@@ -158,16 +159,18 @@ static inline int64_t edge_value(const struct edge *e)
 /* One path. A comparison's base has negative samples; both sides are kept, as positive numbers. */
 struct path {
 	uint32_t parent;     /* or NONE; parents come before their children */
-	uint32_t frame;	     /* a node of frames */
+	uint32_t frame;	     /* a node of frames, or what path_side.name_of makes of it */
 	int64_t now, before; /* sums of positive and of negative samples that go through here */
-	double width;	     /* the larger of the two at each path's end, summed up */
-	bool is_inline;	     /* on all ways that lead here */
+	int64_t lost_now, lost_before; /* of that: what goes on to paths that were left out */
+	double width;		       /* the larger of the two at each path's end, summed up */
+	bool is_inline;		       /* on all ways that lead here */
 };
 
 struct path_tree {
-	struct frames frames;
-	struct path *paths; /* the first is the empty path, of no frame: the sum of all */
+	struct frames frames; /* of path_tree_build */
+	struct path *paths;   /* the first is the empty path, of no frame: the sum of all */
 	uint32_t npaths;
+	uint32_t ncut; /* paths that were left out; those below them are not counted */
 	bool has_base; /* are there any negative samples? */
 };
 
@@ -176,6 +179,36 @@ struct path_tree {
  * whole end where their caller does. Some that are a little lighter may be there. */
 void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,
 		     const struct graph_params *params);
+
+/* One of the profiles that a tree is made of. Stacks may have hidden locations. */
+struct path_side {
+	const struct profile *p;
+	const struct frames *frames;
+	const uint32_t *name_of; /* by node: what tells paths apart; NULL: the nodes themselves */
+	uint32_t value;
+	bool mean;
+	bool is_before; /* all of it counts as `before` */
+};
+
+struct path_params {
+	double fraction; /* of the whole, or of what goes through `root` */
+	bool drop_negative;
+	bool is_inverted;	  /* from the leaf to its callers */
+	bool collapses_recursion; /* a frame that is the same as its caller's is left out */
+	uint32_t pivot;		  /* stacks start at its outermost occurrence; or NONE */
+	const uint32_t *root;	  /* a path; what does not go through it is lost where it leaves */
+	size_t nroot;
+	const atomic_bool *stop; /* or NULL */
+};
+
+/* The frames that differ between sides must have been given common numbers by name_of. If stopped,
+ * the tree is of no use. */
+void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side *sides,
+		    size_t nsides, const struct path_params *params);
+
+/* Nodes of the profile's frames, out of the memo if the parameters have one. */
+void graph_frames(struct arena *a, struct frames *f, const struct profile *p,
+		  const struct graph_params *params);
 
 /* Heaviest first; ties by the names of the ends. */
 void graph_sort_edges(struct graph *g, uint32_t *edges, size_t n);

@@ -157,6 +157,12 @@ void memo_frames(struct arena *a, struct frames *f, const struct profile *p,
 	*f = b->frames;
 }
 
+void graph_frames(struct arena *a, struct frames *f, const struct profile *p,
+		  const struct graph_params *params)
+{
+	memo_frames(a, f, p, params);
+}
+
 /* The samples of `all` that `p` has not; their number in *n. */
 static struct sample *other_samples(struct arena *a, const struct profile *all,
 				    const struct profile *p, uint32_t *n)

@@ -7,12 +7,15 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* A sample on its way from the root to its leaf. */
+/* A sample on its way from one end of its stack to the other. */
 struct walker {
 	const uint32_t *stack;
-	uint32_t left; /* locations of it */
-	uint32_t done; /* frames of the last of those */
-	uint32_t at;   /* path; within a level, step */
+	uint32_t nstack;
+	uint32_t loc;	/* locations that are done */
+	uint32_t frame; /* frames of the next that are done */
+	uint32_t at;	/* path; within a level, step */
+	uint32_t last;	/* name of the frame that it is at, or NONE */
+	uint32_t side;
 	int64_t w;
 };
 
@@ -24,9 +27,12 @@ struct step {
 };
 
 struct builder {
-	const struct frames *f;
-	bool drop_negative;
+	const struct path_side *sides;
+	const struct path_params *params;
+	double now, before; /* sums of all */
 	double cut;
+	size_t level;
+	uint32_t ncut;
 	vec(struct path) paths;
 	vec(struct walker) walkers;
 	vec(struct step) steps; /* of this level */
@@ -36,25 +42,77 @@ struct builder {
 	uint64_t seed;
 };
 
-static void start_walkers(struct builder *b, const struct profile *p,
-			  const struct graph_params *params, bool *has_base)
+/* ---- walking */
+
+/* The next frame and its name. False: there is none. */
+static bool next_frame(const struct builder *b, struct walker *k, uint32_t *frame, uint32_t *name)
 {
-	double now = 0, before = 0;
+	const struct path_side *side = &b->sides[k->side];
+	const struct frames *f = side->frames;
+	bool is_inverted = b->params->is_inverted;
+
+	for (; k->loc < k->nstack; k->loc++, k->frame = 0) {
+		uint32_t loc = k->stack[is_inverted ? k->loc : k->nstack - 1 - k->loc];
+		uint32_t first = f->first[loc], end = f->first[loc + 1];
+
+		if (k->frame == end - first)
+			continue;
+		*frame = f->lists[is_inverted ? end - 1 - k->frame : first + k->frame];
+		k->frame++;
+		*name = *frame & FRAME_NODE;
+		if (side->name_of)
+			*name = side->name_of[*name];
+		return true;
+	}
+	return false;
+}
+
+/* Goes to before the outermost occurrence of the pivot. */
+static bool seek_pivot(const struct builder *b, struct walker *k)
+{
+	struct walker at = *k, before = *k;
+	uint32_t frame, name;
+	bool found = false;
+
+	for (; next_frame(b, &at, &frame, &name); before = at) {
+		if (name != b->params->pivot)
+			continue;
+		*k = before;
+		found = true;
+		if (!b->params->is_inverted)
+			break;
+	}
+	return found;
+}
+
+static void start_sample(struct builder *b, uint32_t index, const struct sample *s)
+{
+	const struct path_side *side = &b->sides[index];
+	const int64_t *values = sample_values(side->p, s);
+	struct walker k = { .stack = side->p->stacks + s->stack,
+			    .nstack = s->nstack,
+			    .last = NONE,
+			    .side = index,
+			    .w = divided(values[side->value], side->mean ? values[0] : 0) };
+
+	if (!k.w || (b->params->pivot != NONE && !seek_pivot(b, &k)))
+		return;
+	if (side->is_before)
+		k.w = k.w > 0 ? -k.w : k.w;
+	*(k.w > 0 ? &b->now : &b->before) += fabs((double)k.w);
+	vec_push(&b->walkers, k);
+}
+
+static void start_walkers(struct builder *b, uint32_t index)
+{
+	const struct profile *p = b->sides[index].p;
 
 	vec_reserve(&b->walkers, p->nsamples);
 	for (uint32_t i = 0; i < p->nsamples; i++) {
-		const struct sample *s = &p->samples[i];
-		const int64_t *values = sample_values(p, s);
-		int64_t w = divided(values[params->value], params->mean ? values[0] : 0);
-
-		if (!w)
-			continue;
-		*(w > 0 ? &now : &before) += fabs((double)w);
-		b->walkers.at[b->walkers.n++] =
-			(struct walker){ p->stacks + s->stack, s->nstack, 0, 0, w };
+		if (stop_asked_at(b->params->stop, i))
+			return;
+		start_sample(b, index, &p->samples[i]);
 	}
-	*has_base = before > 0;
-	b->cut = fmax(now, before) * params->node_fraction;
 }
 
 static void add_weight(struct step *to, int64_t w)
@@ -76,20 +134,16 @@ static bool same_step(const void *ctx, uint32_t index)
 /* Takes the sample one frame further, or tells that there is none. */
 static bool advance(struct builder *b, struct walker *k)
 {
-	const struct frames *f = b->f;
-	uint32_t loc, frame, at;
+	uint32_t frame, name, at;
 	struct step step;
 	const void *ctx[2] = { b, &step };
 
-	if (!k->left)
-		return false;
-	loc = k->stack[k->left - 1];
-	frame = f->lists[f->first[loc] + k->done++];
-	if (k->done == f->first[loc + 1] - f->first[loc]) {
-		k->left--;
-		k->done = 0;
-	}
-	step = (struct step){ k->at, frame & FRAME_NODE, frame & FRAME_INLINED, 0, 0 };
+	do {
+		if (!next_frame(b, k, &frame, &name))
+			return false;
+	} while (b->params->collapses_recursion && name == k->last);
+	k->last = name;
+	step = (struct step){ k->at, name, frame & FRAME_INLINED, 0, 0 };
 	at = map_put(&b->map, hash_mix(b->seed, (uint64_t)step.parent << 32 | step.frame),
 		     b->steps.n, same_step, ctx);
 	if (at == b->steps.n)
@@ -100,41 +154,67 @@ static bool advance(struct builder *b, struct walker *k)
 	return true;
 }
 
+/* ---- levels */
+
 /* What ends at a path: a sample's leaf, or callees that are too light. */
-static void end_at(struct builder *b, uint32_t path, int64_t now, int64_t before)
+static bool end_at(struct builder *b, uint32_t path, int64_t now, int64_t before)
 {
 	struct path *p = &b->paths.at[path];
 
-	if (now < 0 || before < 0 || (b->drop_negative && before > now))
-		return; /* below 0: the sum of hostile values has wrapped */
+	if (now < 0 || before < 0 || (b->params->drop_negative && before > now))
+		return false; /* below 0: the sum of hostile values has wrapped */
 	p->now = int_add(p->now, now);
 	p->before = int_add(p->before, before);
 	p->width += (double)(now > before ? now : before);
+	return true;
+}
+
+static void cut_off(struct builder *b, const struct step *s)
+{
+	struct path *p = &b->paths.at[s->parent];
+
+	if (!end_at(b, s->parent, s->now, s->before))
+		return;
+	p->lost_now = int_add(p->lost_now, s->now);
+	p->lost_before = int_add(p->lost_before, s->before);
+	b->ncut++;
 }
 
 static void add_path(struct builder *b, const struct step *s)
 {
-	vec_push(&b->paths, (struct path){ s->parent, s->frame, 0, 0, 0, s->is_inline });
+	vec_push(
+		&b->paths,
+		(struct path){ .parent = s->parent, .frame = s->frame, .is_inline = s->is_inline });
 	vec_push(&b->own, (struct step){ 0 });
 }
 
-/* The heavy steps become paths. A path is no wider than both sides together. */
+/* Is there a path for this step? One is no wider than both sides together. */
+static bool is_kept(const struct builder *b, const struct step *s)
+{
+	if (b->level < b->params->nroot)
+		return s->frame == b->params->root[b->level];
+	return (double)s->now + (double)s->before >= b->cut;
+}
+
 static void keep_heavy(struct builder *b)
 {
 	b->path_of.n = 0;
 	for (size_t i = 0; i < b->steps.n; i++) {
 		const struct step *s = &b->steps.at[i];
-		bool is_heavy = (double)s->now + (double)s->before >= b->cut;
+		bool kept = is_kept(b, s);
 
-		vec_push(&b->path_of, is_heavy ? (uint32_t)b->paths.n : NONE);
-		if (is_heavy)
+		vec_push(&b->path_of, kept ? (uint32_t)b->paths.n : NONE);
+		if (kept)
 			add_path(b, s);
 		else
-			end_at(b, s->parent, s->now, s->before);
+			cut_off(b, s);
+		if (kept && b->level + 1 == b->params->nroot)
+			b->cut = fmax((double)s->now, (double)s->before) * b->params->fraction;
 	}
+	b->level++;
 }
 
-static void go_one_level_up(struct builder *b)
+static void go_one_level_on(struct builder *b)
 {
 	size_t n = 0;
 
@@ -142,6 +222,8 @@ static void go_one_level_up(struct builder *b)
 	for (size_t i = 0; i < b->walkers.n; i++) {
 		struct walker k = b->walkers.at[i];
 
+		if (stop_asked_at(b->params->stop, i))
+			break;
 		if (advance(b, &k))
 			b->walkers.at[n++] = k;
 		else
@@ -176,20 +258,21 @@ static void sum_up(struct builder *b)
 	}
 }
 
-void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,
-		     const struct graph_params *params)
+void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side *sides,
+		    size_t nsides, const struct path_params *params)
 {
-	struct builder b = { .f = &t->frames,
-			     .drop_negative = params->drop_negative,
-			     .seed = map_seed() };
+	struct builder b = { .sides = sides, .params = params, .seed = map_seed() };
 
-	*t = (struct path_tree){ .npaths = 0 };
-	frames_init(a, &t->frames, p, &params->keep, false);
-	start_walkers(&b, p, params, &t->has_base);
+	*t = (struct path_tree){ .frames = t->frames };
+	for (size_t i = 0; i < nsides; i++)
+		start_walkers(&b, (uint32_t)i);
+	t->has_base = b.before > 0;
+	b.cut = fmax(b.now, b.before) * params->fraction;
 	add_path(&b, &(struct step){ .parent = NONE });
-	while (b.walkers.n)
-		go_one_level_up(&b);
+	while (b.walkers.n && !stop_asked(params->stop))
+		go_one_level_on(&b);
 	sum_up(&b);
+	t->ncut = b.ncut;
 	t->npaths = (uint32_t)b.paths.n;
 	t->paths = vec_adopt(a, &b.paths);
 	vec_release(&b.walkers);
@@ -197,4 +280,19 @@ void path_tree_build(struct arena *a, struct path_tree *t, const struct profile 
 	vec_release(&b.path_of);
 	vec_release(&b.own);
 	map_release(&b.map);
+}
+
+void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,
+		     const struct graph_params *params)
+{
+	frames_init(a, &t->frames, p, &params->keep, false);
+	path_tree_grow(a, t,
+		       &(struct path_side){ .p = p,
+					    .frames = &t->frames,
+					    .value = params->value,
+					    .mean = params->mean },
+		       1,
+		       &(struct path_params){ .fraction = params->node_fraction,
+					      .drop_negative = params->drop_negative,
+					      .pivot = NONE });
 }

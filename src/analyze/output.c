@@ -67,7 +67,9 @@ static bool draw(const struct output *o, struct buf *out, struct err *e)
 	if (!is_drawing(o->view))
 		return true;
 	*out = (struct buf){ 0 };
-	ok = picture_draw(&picture, buf_view(&text), o->view->format, o->q->options->dot_timeout,
+	ok = picture_draw(&picture, buf_view(&text),
+			  &(struct picture_params){ .format = o->view->format,
+						    .max_seconds = o->q->options->dot_timeout },
 			  e);
 	if (ok && o->view->is_zoomable) {
 		picture_make_zoomable(out, buf_view(&picture));

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 1 << 16, MAX_SECONDS = 1000000000 };
+enum { READ_BYTES = 1 << 16, MAX_SECONDS = 1000000000, STOP_MS = 50 };
 
 /* ---- finding and starting */
 
@@ -210,8 +210,12 @@ static bool converse(struct run *r, struct err *e)
 		if (r->params->max_seconds && left <= 0)
 			return err_set(e, ERR_LIMIT, "it did not finish within %lld seconds",
 				       (long long)r->params->max_seconds);
+		if (stop_asked(r->params->stop))
+			return err_set(e, ERR_IO, "it was stopped");
 		if (!r->params->max_seconds || left > 60000)
 			left = 60000;
+		if (r->params->stop && left > STOP_MS)
+			left = STOP_MS;
 		if (poll(fds, 3, (int)left) < 0 && errno != EINTR)
 			return err_system(e, "poll", r->params->argv[0]);
 		if (fds[2].revents)

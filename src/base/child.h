@@ -13,17 +13,19 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/stop.h"
 
 struct child_params {
 	const char *const *argv; /* NULL at the end; argv[0] is a name for $PATH, or has a slash */
 	struct str input;	 /* what it reads; it need not read all of it */
 	int64_t max_seconds;	 /* 0: as long as it likes */
 	size_t max_output;	 /* in bytes */
+	const atomic_bool *stop; /* or NULL; looked at every 50 ms */
 };
 
 /* Appends what the child prints to `out`, and waits for it. Fails if it cannot be started
  * (ERR_NOTFOUND if there is no such program), runs for too long or prints too much (ERR_LIMIT), or
- * ends with another status than 0 (ERR_IO). */
+ * ends with another status than 0 or was stopped (ERR_IO). */
 bool child_run(const struct child_params *params, struct buf *out, struct err *e);
 
 /* Starts a program that a person will look at; it has no stdin and no stdout, and outlives us. */

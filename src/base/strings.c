@@ -29,6 +29,14 @@ uint32_t strings_add(struct strings *t, struct str s)
 	return i;
 }
 
+uint32_t strings_find(const struct strings *t, struct str s)
+{
+	struct key key = { t, s };
+	uint32_t i = map_get(&t->map, hash_bytes(t->seed, s.p, s.n), same_string, &key);
+
+	return i == MAP_NONE ? 0 : i;
+}
+
 void strings_init(struct strings *t)
 {
 	*t = (struct strings){ .seed = map_seed() };

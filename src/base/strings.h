@@ -24,5 +24,7 @@ struct strings {
 void strings_init(struct strings *t);
 void strings_release(struct strings *t);
 uint32_t strings_add(struct strings *t, struct str s);
+/* 0 if it is not there. */
+uint32_t strings_find(const struct strings *t, struct str s);
 
 #endif

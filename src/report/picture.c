@@ -27,20 +27,24 @@ static bool explain(struct err *e)
 	return false;
 }
 
-bool picture_draw(struct buf *out, struct str dot, const char *format, int64_t max_seconds,
+bool picture_draw(struct buf *out, struct str dot, const struct picture_params *params,
 		  struct err *e)
 {
 	char option[16] = "-T";
 	const char *const argv[] = { "dot", option, NULL };
 
-	strncat(option, format, sizeof(option) - 3);
-	return child_run(&(struct child_params){ argv, dot, max_seconds, MAX_PICTURE_BYTES }, out,
-			 e) ||
+	strncat(option, params->format, sizeof(option) - 3);
+	return child_run(&(struct child_params){ .argv = argv,
+						 .input = dot,
+						 .max_seconds = params->max_seconds,
+						 .max_output = MAX_PICTURE_BYTES,
+						 .stop = params->stop },
+			 out, e) ||
 	       explain(e);
 }
 
 /* Graphviz copies bytes of names that XML does not allow, and takes "&;" for an entity. */
-static void put_sound(struct buf *out, struct str svg)
+void picture_clean(struct buf *out, struct str svg)
 {
 	while (svg.n) {
 		uint32_t rune;
@@ -80,7 +84,7 @@ void picture_make_zoomable(struct buf *out, struct str svg)
 	struct str rest;
 	struct regex_span size;
 
-	put_sound(&sound, svg);
+	picture_clean(&sound, svg);
 	rest = buf_view(&sound);
 	size = find(rest, "<svg\\s*width=\"[^\"]+\"\\s*height=\"[^\"]+\"\\s*viewBox=\"[^\"]+\"");
 	put_until(out, &rest, size.start);

@@ -7,6 +7,7 @@
 #define REPORT_REPORT_H
 
 #include "base/regex.h"
+#include "base/stop.h"
 #include "graph/graph.h"
 #include "profile/profile.h"
 #include "symbol/symbol.h"
@@ -28,7 +29,8 @@ struct report_params {
 	const struct label_units *units;
 	struct graph_memo *memo; /* of the profile's graphs; or NULL */
 	int threads;
-	void *into; /* for a report that prints nothing: where it puts what it finds */
+	const atomic_bool *stop; /* or NULL; once set, what comes out is of no use */
+	void *into;		 /* for a report that prints nothing: where it puts what it finds */
 };
 
 struct report_run {
@@ -83,9 +85,16 @@ bool report_print(struct buf *out, const struct report *report, struct arena *a,
 
 /* The text of -dot, for Graphviz rather than for a person: names cannot break it. */
 extern const struct report report_drawing;
-/* What Graphviz makes of that: an svg, pdf, png, gif or ps. */
-bool picture_draw(struct buf *out, struct str dot, const char *format, int64_t max_seconds,
+struct picture_params {
+	const char *format; /* svg, pdf, png, gif or ps */
+	int64_t max_seconds;
+	const atomic_bool *stop; /* or NULL: nobody wants it any more */
+};
+/* What Graphviz makes of that. */
+bool picture_draw(struct buf *out, struct str dot, const struct picture_params *params,
 		  struct err *e);
+/* Graphviz' SVG as sound XML, whatever names it has. */
+void picture_clean(struct buf *out, struct str svg);
 /* Graphviz' SVG for browsers: fills the window, can be moved and zoomed. */
 void picture_make_zoomable(struct buf *out, struct str svg);
 

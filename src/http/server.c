@@ -1,0 +1,564 @@
+#include "http/server.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/vec.h"
+
+enum {
+	MAX_HEAD_BYTES = 64 << 10,
+	MAX_CONNECTIONS = 512,
+	IDLE_SECONDS = 60,
+	MIN_SOCKET_THREADS = 2,
+	HANDLERS = 16,
+	BACKLOG = 256,
+	WATCH_MS = 20,
+};
+
+#define LIBRARY "libmicrohttpd.so.12"
+
+struct exchange {
+	struct http_call call; /* first: callers are given a pointer to it */
+	struct http_server *server;
+	struct MHD_Connection *connection;
+	struct str raw_target;
+	struct buf body;
+	size_t max_body_bytes;
+	struct http_reply reply;
+	atomic_bool abandoned;
+	bool is_admitted, is_answered, accepts_gzip;
+	int fd;
+};
+
+typedef vec(struct exchange *) exchanges;
+
+struct http_server {
+	struct http_server_params params;
+	struct MHD_Daemon *daemon;
+	int fd;
+	uint16_t port;
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t has_waiting, has_running;
+	exchanges waiting, running;
+	bool is_stopping;
+	pthread_t handlers[HANDLERS], watcher;
+	size_t nhandlers;
+	bool has_watcher;
+	/* libmicrohttpd's */
+	__typeof__(MHD_start_daemon) *start;
+	__typeof__(MHD_stop_daemon) *stop;
+	__typeof__(MHD_quiesce_daemon) *quiesce;
+	__typeof__(MHD_suspend_connection) *suspend;
+	__typeof__(MHD_resume_connection) *resume;
+	__typeof__(MHD_lookup_connection_value) *lookup;
+	__typeof__(MHD_get_connection_info) *info;
+	__typeof__(MHD_create_response_from_buffer_with_free_callback_cls) *response;
+	__typeof__(MHD_add_response_header) *header;
+	__typeof__(MHD_queue_response) *queue;
+	__typeof__(MHD_destroy_response) *forget;
+};
+
+static bool load_functions(struct http_server *s, struct err *e)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} functions[] = {
+		{ "MHD_start_daemon", &s->start },
+		{ "MHD_stop_daemon", &s->stop },
+		{ "MHD_quiesce_daemon", &s->quiesce },
+		{ "MHD_suspend_connection", &s->suspend },
+		{ "MHD_resume_connection", &s->resume },
+		{ "MHD_lookup_connection_value", &s->lookup },
+		{ "MHD_get_connection_info", &s->info },
+		{ "MHD_create_response_from_buffer_with_free_callback_cls", &s->response },
+		{ "MHD_add_response_header", &s->header },
+		{ "MHD_queue_response", &s->queue },
+		{ "MHD_destroy_response", &s->forget },
+	};
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NODELETE);
+
+	if (!library)
+		return err_set(
+			e, ERR_IO,
+			"the web page needs libmicrohttpd: %s; install the package libmicrohttpd12",
+			dlerror());
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		void *f = dlsym(library, functions[i].name);
+
+		if (!f)
+			return err_set(e, ERR_IO, "%s has no %s; install libmicrohttpd12 0.9.73",
+				       LIBRARY, functions[i].name);
+		memcpy(functions[i].to, &f, sizeof(f));
+	}
+	return true;
+}
+
+/* ---- what handlers ask for */
+
+static struct exchange *exchange_of(const struct http_call *c)
+{
+	return (struct exchange *)(uintptr_t)c;
+}
+
+struct str http_call_header(const struct http_call *c, const char *name)
+{
+	const struct exchange *x = exchange_of(c);
+	const char *value = x->server->lookup(x->connection, MHD_HEADER_KIND, name);
+
+	return value ? str_of(value) : (struct str){ 0 };
+}
+
+void http_reply_header(struct http_reply *r, const char *name, const char *value)
+{
+	if (r->nheaders == HTTP_REPLY_HEADERS)
+		return;
+	r->headers[r->nheaders][0] = name;
+	r->headers[r->nheaders++][1] = value;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)a;
+
+		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	}
+	if (a->sa_family == AF_INET6) {
+		const struct in6_addr *v6 =
+			&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+
+		return IN6_IS_ADDR_LOOPBACK(v6) ||
+		       (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+	}
+	return false;
+}
+
+/* ---- replies */
+
+static void drop_content(void *content)
+{
+	http_content_drop(content);
+}
+
+/* Does the peer have these bytes already? */
+static bool is_known(const struct exchange *x)
+{
+	struct str have = http_call_header(&x->call, "If-None-Match");
+
+	return x->reply.status == 200 && have.n &&
+	       str_contains(have, str_of(http_content_tag(x->reply.content)));
+}
+
+static struct MHD_Response *make_response(struct exchange *x, unsigned *status)
+{
+	struct http_server *s = x->server;
+	struct http_reply *r = &x->reply;
+	struct str bytes = { 0 }, packed = { 0 };
+	struct MHD_Response *response;
+	bool is_repeated = r->content && is_known(x);
+
+	*status = (unsigned)(is_repeated ? 304 : r->status);
+	if (r->content && !is_repeated) {
+		bytes = http_content_bytes(r->content);
+		if (x->accepts_gzip)
+			packed = http_content_packed(r->content);
+		if (packed.n)
+			bytes = packed;
+	}
+	response = s->response(bytes.n, (char *)(uintptr_t)bytes.p, drop_content,
+			       r->content ? http_content_hold(r->content) : NULL);
+	if (!response)
+		return NULL;
+	if (r->content) {
+		s->header(response, "Content-Type", http_content_type(r->content));
+		s->header(response, "ETag", http_content_tag(r->content));
+		s->header(response, "Vary", "Accept-Encoding");
+	}
+	if (packed.n)
+		s->header(response, "Content-Encoding", "gzip");
+	return response;
+}
+
+static enum MHD_Result send_reply(struct exchange *x)
+{
+	struct http_server *s = x->server;
+	enum MHD_Result result;
+	unsigned status;
+	struct MHD_Response *response = make_response(x, &status);
+
+	if (!response)
+		return MHD_NO;
+	for (size_t i = 0; i < x->reply.nheaders; i++)
+		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
+	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
+		s->header(response, (*h)[0], (*h)[1]);
+	result = s->queue(x->connection, status, response);
+	s->forget(response);
+	return result;
+}
+
+static void reply_text(struct http_reply *r, int status, const char *text)
+{
+	struct buf bytes = { 0 };
+
+	buf_puts(&bytes, text);
+	r->status = status;
+	r->content = http_content_new(&bytes, "text/plain; charset=utf-8");
+}
+
+/* ---- threads that run handlers */
+
+static void remove_exchange(exchanges *all, const struct exchange *x)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->at[i] == x) {
+			memmove(all->at + i, all->at + i + 1, (--all->n - i) * sizeof(*all->at));
+			return;
+		}
+	}
+}
+
+static struct exchange *take_exchange(struct http_server *s)
+{
+	struct exchange *x = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->waiting.n && !s->is_stopping)
+		pthread_cond_wait(&s->has_waiting, &s->lock);
+	if (s->waiting.n) {
+		x = s->waiting.at[0];
+		remove_exchange(&s->waiting, x);
+		vec_push(&s->running, x);
+		atomic_store(&x->abandoned, s->is_stopping);
+		pthread_cond_signal(&s->has_running);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return x;
+}
+
+static void finish_exchange(struct exchange *x)
+{
+	struct http_server *s = x->server;
+
+	pthread_mutex_lock(&s->lock);
+	remove_exchange(&s->running, x);
+	pthread_mutex_unlock(&s->lock);
+	x->is_answered = true;
+	s->resume(x->connection);
+}
+
+static void *run_handlers(void *server)
+{
+	struct http_server *s = server;
+	struct exchange *x;
+
+	while ((x = take_exchange(s))) {
+		if (!atomic_load(&x->abandoned))
+			s->params.handle(s->params.ctx, &x->call, &x->reply);
+		if (!x->reply.status)
+			reply_text(&x->reply, 503, "the server is stopping\n");
+		if (x->reply.content && x->accepts_gzip && !atomic_load(&x->abandoned))
+			http_content_packed(x->reply.content);
+		finish_exchange(x);
+	}
+	return NULL;
+}
+
+/* Looks which peers have gone. Sockets of running exchanges stay open, as these are suspended. */
+static void watch(struct http_server *s)
+{
+	for (size_t i = 0; i < s->running.n; i++) {
+		struct pollfd fd = { s->running.at[i]->fd, POLLRDHUP, 0 };
+
+		if (s->is_stopping || (poll(&fd, 1, 0) > 0 && fd.revents))
+			atomic_store(&s->running.at[i]->abandoned, true);
+	}
+}
+
+static void *run_watcher(void *server)
+{
+	struct http_server *s = server;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->is_stopping) {
+		if (!s->running.n) {
+			pthread_cond_wait(&s->has_running, &s->lock);
+			continue;
+		}
+		watch(s);
+		pthread_mutex_unlock(&s->lock);
+		poll(NULL, 0, WATCH_MS);
+		pthread_mutex_lock(&s->lock);
+	}
+	watch(s);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* ---- what libmicrohttpd calls */
+
+static void *on_target(void *server, const char *target, struct MHD_Connection *connection)
+{
+	struct exchange *x = xcalloc(1, sizeof(*x));
+
+	x->server = server;
+	x->connection = connection;
+	x->call.abandoned = &x->abandoned;
+	x->raw_target = str_of(str_dup(&x->call.arena, str_of(target)));
+	return x;
+}
+
+static void on_completed(void *server, struct MHD_Connection *connection, void **exchange,
+			 enum MHD_RequestTerminationCode code)
+{
+	struct exchange *x = *exchange;
+
+	(void)server, (void)connection, (void)code;
+	if (!x)
+		return;
+	http_content_drop(x->reply.content);
+	buf_release(&x->body);
+	arena_release(&x->call.arena);
+	free(x);
+	*exchange = NULL;
+}
+
+/* A length that is no number is libmicrohttpd's to refuse. */
+static uint64_t announced_bytes(const struct exchange *x)
+{
+	uint64_t n = 0;
+
+	number_parse_uint(str_trim(http_call_header(&x->call, "Content-Length")), 10, &n);
+	return n;
+}
+
+/* The head has been read. */
+static enum MHD_Result admit(struct exchange *x, const char *method)
+{
+	struct http_server *s = x->server;
+	const union MHD_ConnectionInfo *peer =
+		s->info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const union MHD_ConnectionInfo *fd =
+		s->info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct err e;
+
+	x->is_admitted = true;
+	x->fd = fd ? fd->connect_fd : -1;
+	x->call.is_local = peer && peer->client_addr && is_loopback(peer->client_addr);
+	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
+	x->call.has_body =
+		announced_bytes(x) > 0 || http_call_header(&x->call, "Transfer-Encoding").n > 0;
+	x->accepts_gzip = str_contains(http_call_header(&x->call, "Accept-Encoding"), STR("gzip"));
+	if (!http_target_parse(&x->call.arena, x->raw_target, &x->call.target, &e))
+		reply_text(&x->reply, 400, "400 Bad Request\n");
+	else
+		x->max_body_bytes = s->params.admit(s->params.ctx, &x->call, &x->reply);
+	if (!x->reply.status && announced_bytes(x) > x->max_body_bytes)
+		reply_text(&x->reply, 413, "the body of the request is too large\n");
+	return x->reply.status ? send_reply(x) : MHD_YES;
+}
+
+/* False: there are none any more. */
+static bool give_to_handlers(struct exchange *x)
+{
+	struct http_server *s = x->server;
+	bool ok;
+
+	pthread_mutex_lock(&s->lock);
+	ok = !s->is_stopping;
+	if (ok) {
+		s->suspend(x->connection); /* before a handler can resume it */
+		vec_push(&s->waiting, x);
+		pthread_cond_signal(&s->has_waiting);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return ok;
+}
+
+static enum MHD_Result on_request(void *server, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *nupload, void **exchange)
+{
+	struct exchange *x = *exchange;
+
+	(void)server, (void)connection, (void)url, (void)version;
+	if (x->is_answered)
+		return send_reply(x);
+	if (!x->is_admitted)
+		return admit(x, method);
+	if (*nupload) {
+		if (*nupload > x->max_body_bytes - x->body.n)
+			return MHD_NO; /* more than it said; there is no way to say so */
+		buf_add(&x->body, upload, *nupload);
+		*nupload = 0;
+		return MHD_YES;
+	}
+	x->call.body = buf_view(&x->body);
+	if (give_to_handlers(x))
+		return MHD_YES;
+	reply_text(&x->reply, 503, "the server is stopping\n");
+	return send_reply(x);
+}
+
+/* ---- listening */
+
+/* "127.0.0.1:80" or "[::1]:80". */
+static void address_text(const struct sockaddr *a, socklen_t n, char *text, size_t size)
+{
+	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+	bool is_v6 = a->sa_family == AF_INET6;
+
+	getnameinfo(a, n, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(text, size, "%s%.*s%s:%.*s", is_v6 ? "[" : "", 200, host, is_v6 ? "]" : "", 8,
+		 port);
+}
+
+static int listen_at(const struct sockaddr *a, socklen_t n, struct err *e)
+{
+	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+	const char *failed = fd < 0 ? "socket" : NULL, *why;
+	char text[256];
+
+	if (!failed &&
+	    (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || bind(fd, a, n) != 0))
+		failed = "bind";
+	if (!failed && listen(fd, BACKLOG) != 0)
+		failed = "listen";
+	if (!failed)
+		return fd;
+	why = strerrordesc_np(errno);
+	address_text(a, n, text, sizeof(text));
+	err_set(e, ERR_IO, "listen tcp %s: %s: %c%s", text, failed, tolower((unsigned char)*why),
+		why + 1);
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* As Go does, at one address only, an IPv4 one if the name has any. */
+static int open_socket(const char *host, uint16_t port, struct err *e)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *all = NULL, *best;
+	char service[8];
+	int failure, fd;
+
+	snprintf(service, sizeof(service), "%u", port);
+	failure = getaddrinfo(host, service, &hints, &all);
+	if (failure) {
+		err_set(e, ERR_IO, "listen tcp: lookup %s: no such host", host);
+		return -1;
+	}
+	best = all;
+	for (struct addrinfo *a = all; a; a = a->ai_next)
+		if (a->ai_family == AF_INET && best->ai_family != AF_INET)
+			best = a;
+	fd = listen_at(best->ai_addr, best->ai_addrlen, e);
+	freeaddrinfo(all);
+	return fd;
+}
+
+static uint16_t bound_port(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} a = { 0 };
+	socklen_t n = sizeof(a);
+
+	getsockname(fd, &a.any, &n);
+	return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+}
+
+/* ---- start and end */
+
+static bool start_threads(struct http_server *s, struct err *e)
+{
+	s->has_watcher = pthread_create(&s->watcher, NULL, run_watcher, s) == 0;
+	while (s->nhandlers < HANDLERS &&
+	       pthread_create(&s->handlers[s->nhandlers], NULL, run_handlers, s) == 0)
+		s->nhandlers++;
+	return (s->has_watcher && s->nhandlers == HANDLERS) ||
+	       err_set(e, ERR_IO, "no threads for the web page can be started");
+}
+
+static bool start_daemon(struct http_server *s, struct err *e)
+{
+	unsigned cores = (unsigned)parallel_cores();
+	unsigned threads = cores < MIN_SOCKET_THREADS ? MIN_SOCKET_THREADS : cores;
+
+	s->daemon = s->start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+			     NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
+			     MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
+			     (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+			     (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+			     (size_t)MAX_HEAD_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
+			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", LIBRARY);
+}
+
+struct http_server *http_server_start(const struct http_server_params *params, struct err *e)
+{
+	struct http_server *s = xcalloc(1, sizeof(*s));
+
+	s->params = *params;
+	s->fd = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->has_waiting, NULL);
+	pthread_cond_init(&s->has_running, NULL);
+	if (load_functions(s, e))
+		s->fd = open_socket(params->host, params->port, e);
+	if (s->fd >= 0) {
+		s->port = bound_port(s->fd);
+		if (start_threads(s, e) && start_daemon(s, e))
+			return s;
+	}
+	http_server_stop(s);
+	return NULL;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+	return s->port;
+}
+
+void http_server_stop(struct http_server *s)
+{
+	if (s->daemon)
+		s->quiesce(s->daemon);
+	pthread_mutex_lock(&s->lock);
+	s->is_stopping = true;
+	watch(s);
+	pthread_cond_broadcast(&s->has_waiting);
+	pthread_cond_signal(&s->has_running);
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < s->nhandlers; i++)
+		pthread_join(s->handlers[i], NULL);
+	if (s->has_watcher)
+		pthread_join(s->watcher, NULL);
+	if (s->daemon)
+		s->stop(s->daemon);
+	if (s->fd >= 0)
+		close(s->fd);
+	vec_release(&s->waiting);
+	vec_release(&s->running);
+	pthread_cond_destroy(&s->has_waiting);
+	pthread_cond_destroy(&s->has_running);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}

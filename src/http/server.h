@@ -1,0 +1,65 @@
+/* server.h - answers to requests over HTTP: a thin face of libmicrohttpd.
+ *
+ * libmicrohttpd is loaded when a server starts, so that others do not pay for it. A few threads
+ *read and write sockets, others run the handler, so that a slow answer or a slow client holds up
+ *nobody else. Heads, bodies, connections and their idle time are limited. If the peer goes away
+ *while its answer is being made, `abandoned` becomes true, within some 20 ms.
+ *
+ *	struct http_server *s = http_server_start(&params, &e);
+ *	... wait for a signal ...
+ *	http_server_stop(s);
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "http/content.h"
+#include "http/target.h"
+
+struct http_call {
+	struct arena arena; /* for what the answer needs, too */
+	struct str method;
+	struct http_target target;
+	struct str body;
+	bool is_local; /* does the peer have an address of the loopback interface? */
+	bool has_body; /* known before it has been read */
+	const atomic_bool *abandoned;
+};
+
+/* Value of a header, whose name may be in any case; p == NULL if it is not there. */
+struct str http_call_header(const struct http_call *c, const char *name);
+
+enum { HTTP_REPLY_HEADERS = 8 };
+
+struct http_reply {
+	int status;
+	struct http_content *content; /* its own reference; NULL: an empty body */
+	size_t nheaders;
+	const char *headers[HTTP_REPLY_HEADERS][2]; /* live as long as the call */
+};
+
+void http_reply_header(struct http_reply *r, const char *name, const char *value);
+
+struct http_server_params {
+	const char *host;
+	uint16_t port;			 /* 0: any that is free */
+	const char *const (*headers)[2]; /* of every reply; a NULL name ends them */
+	/* Asked once the head has been read. Returns how many bytes the body may have, or sets
+	 * reply->status to refuse the request as it is. */
+	size_t (*admit)(void *ctx, struct http_call *call, struct http_reply *reply);
+	/* Makes the reply, on any of several threads. */
+	void (*handle)(void *ctx, struct http_call *call, struct http_reply *reply);
+	void *ctx;
+};
+
+/* Strings of the params, and the handler, must live until http_server_stop. Failures to listen are
+ * told in Go's words: listen tcp 127.0.0.1:80: bind: permission denied. */
+struct http_server *http_server_start(const struct http_server_params *params, struct err *e);
+uint16_t http_server_port(const struct http_server *s);
+/* Marks running calls as abandoned, waits for their handlers, closes all connections. */
+void http_server_stop(struct http_server *s);
+
+#endif

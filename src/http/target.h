@@ -1,0 +1,29 @@
+/* target.h - what a request's first line asks for: a path and parameters, decoded as Go's net/url
+ * does it. */
+#ifndef HTTP_TARGET_H
+#define HTTP_TARGET_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+struct http_param {
+	struct str name, value;
+};
+
+struct http_target {
+	struct str path;      /* starts with a '/' */
+	struct str raw_query; /* what follows the '?', not decoded; p == NULL: there is no '?' */
+	struct http_param *params;
+	size_t nparams;
+};
+
+/* Takes "/path?a=1&b=2" apart. Parameters that are not well formed are left out, as in Go. */
+bool http_target_parse(struct arena *a, struct str target, struct http_target *out, struct err *e);
+/* Value of the first parameter of that name; "" if there is none. */
+struct str http_target_param(const struct http_target *t, const char *name);
+/* Appends the text with all but letters, digits and -_.~ as %XX, and a blank as '+'. */
+void http_put_escaped(struct buf *out, struct str s);
+
+#endif

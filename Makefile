@@ -80,6 +80,12 @@ $(OUT)/%.inc: src/% Makefile
 	@mkdir -p $(@D)
 	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
 
+# The web page's files in one table.
+$(OUT)/src/web/assets.o: | $(OUT)/web/assets.inc
+$(OUT)/web/assets.inc: $(wildcard src/web/assets src/web/assets/*) tools/assets.sh
+	@mkdir -p $(@D)
+	$(Q)tools/assets.sh $(filter src/web/assets/%,$^) > $@
+
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)

@@ -13,6 +13,7 @@
 #include "analyze/flags.h"
 #include "analyze/views.h"
 #include "base/buf.h"
+#include "base/stop.h"
 #include "profile/profile.h"
 #include "report/report.h"
 
@@ -41,7 +42,8 @@ struct analyze_request {
 	const struct report *report;
 	const char *argument; /* of -peek and its like, or "" */
 	const struct analyze_options *options;
-	void *into; /* report_params.into */
+	void *into;		 /* report_params.into */
+	const atomic_bool *stop; /* or NULL; once set, what comes out is of no use */
 };
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
 		    struct buf *warnings, struct err *e);

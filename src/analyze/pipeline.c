@@ -321,6 +321,7 @@ static bool set_params(struct pipeline *x, struct err *e)
 					    .asm_style = asm_style(o),
 					    .units = &x->all->units,
 					    .threads = x->s->threads,
+					    .stop = x->q->stop,
 					    .into = x->q->into };
 	if (*x->q->argument) {
 		x->argument = regex_compile(str_of(x->q->argument), e);

@@ -156,6 +156,13 @@ bool view_show(struct viewed *all, const struct view *view, struct str bytes, bo
 	return ok;
 }
 
+bool view_open_url(const char *url, struct err *e)
+{
+	pid_t ignored;
+
+	return start_first(view_find("web"), url, &ignored, e);
+}
+
 void viewed_release(struct viewed *all)
 {
 	reap(all);

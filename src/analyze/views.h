@@ -35,6 +35,8 @@ struct viewed {
 bool view_show(struct viewed *all, const struct view *view, struct str bytes, bool is_interactive,
 	       struct err *e);
 void viewed_release(struct viewed *all);
+/* Has a browser show it, and does not wait. Fails if there is none. */
+bool view_open_url(const char *url, struct err *e);
 
 /* Opens a new file of the form prefixNNNsuffix for writing; `name` gets its name. -1: failed. */
 int create_numbered(const char *prefix, const char *suffix, char *name, size_t size, struct err *e);

@@ -9,9 +9,10 @@
 #include "shell/shell.h"
 #include "analyze/usage.h"
 #include "base/path.h"
+#include "base/version.h"
 #include "cmd/cmd.h"
+#include "web/web.h"
 
-#define VERSION "0.1.0"
 /* The analyzer is pprof, whatever it is called: scripts look at its messages too. */
 #define ANALYZER "pprof"
 
@@ -26,6 +27,11 @@ void print_warnings(struct buf *warnings)
 		fprintf(stderr, is_terminal ? "\033[0;31m%.*s\n\033[0m" : "%.*s\n", STR_ARG(line));
 	}
 	warnings->n = 0;
+}
+
+static void print_line(const char *line)
+{
+	fprintf(stderr, "%s\n", line);
 }
 
 /* Set by Ctrl-C while a person is at the shell. */
@@ -57,9 +63,8 @@ static bool analyze(const struct command_line *c, struct buf *warnings, struct e
 	bool ok;
 
 	if (!c->command && *c->options.http)
-		return err_set(
-			e, ERR_USAGE,
-			"-http is not there yet in this version; ask for a report, e.g. -top");
+		return web_serve(
+			&(struct web_params){ c, KILN_VERSION, print_warnings, print_line }, e);
 	ok = analyze_load(&s, c, warnings, e);
 	print_warnings(warnings);
 	if (ok && c->command)
@@ -152,7 +157,7 @@ int main(int argc, char **argv)
 		usage_write(&out, ANALYZER);
 		return print_and_exit(&out, STDERR_FILENO, EXIT_SUCCESS);
 	case FLAGS_VERSION:
-		buf_printf(&out, "kiln %s\n", VERSION);
+		buf_printf(&out, "kiln %s\n", KILN_VERSION);
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 	case FLAGS_COMPLETE:
 		usage_complete(&out);

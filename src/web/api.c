@@ -1,0 +1,114 @@
+/* api.c - what the handlers of the API have in common. */
+#include "web/site.h"
+
+#include <math.h>
+
+#include "base/escape.h"
+#include "base/number.h"
+#include "base/utf8.h"
+
+struct str api_param(const struct api_call *q, const char *name)
+{
+	return http_target_param(&q->http->target, name);
+}
+
+bool api_flag(const struct api_call *q, const char *name)
+{
+	bool value = false;
+
+	return number_parse_bool(api_param(q, name), &value) == NUMBER_OK && value;
+}
+
+static bool run_within(const struct report_run *outer, struct session *s,
+		       const struct report *report, void *into, struct buf *out, struct err *e)
+{
+	struct report_params params = *outer->params;
+
+	params.into = into;
+	params.memo = NULL;
+	return report_print(out, report, outer->a, &s->profile, &params, e);
+}
+
+bool api_report(struct api_call *q, struct session *s, const struct report *report,
+		const char *argument, void *into, struct buf *out, struct err *e)
+{
+	struct analyze_request request = { .report = report,
+					   .argument = argument,
+					   .options = &q->options,
+					   .into = into,
+					   .stop = q->http->abandoned };
+	bool ok;
+
+	if (q->run)
+		return run_within(q->run, s, report, into, out, e);
+	ok = analyze_report(s, &request, out, &q->warnings, e);
+	if (stop_asked(q->http->abandoned))
+		return err_set(e, ERR_IO, "nobody waits for the answer any more");
+	return ok;
+}
+
+void api_put_warnings(struct api_call *q, struct buf *out)
+{
+	struct str rest = buf_view(&q->warnings);
+
+	buf_puts(out, ",\"warnings\":[");
+	for (bool more = false; rest.n; more = true) {
+		if (more)
+			buf_char(out, ',');
+		json_put(out, str_cut(&rest, '\n'));
+	}
+	buf_char(out, ']');
+}
+
+void api_put_type(struct buf *out, const struct report_run *r)
+{
+	const struct profile *p = r->p;
+	struct value_type type = { 0 };
+
+	if (p->ntypes)
+		type = p->types[r->params->value];
+	buf_puts(out, "\"type\":");
+	json_put(out, profile_str(p, type.type));
+	buf_puts(out, ",\"unit\":");
+	json_put(out, profile_str(p, type.unit));
+}
+
+const char *api_quoted(struct arena *a, struct str text)
+{
+	struct buf out = { 0 };
+	const char *pattern;
+
+	buf_char(&out, '^');
+	while (text.n) {
+		uint32_t rune;
+		size_t n = utf8_decode(text, &rune);
+
+		if (rune == 0 || (rune == UTF8_INVALID && n == 1)) { /* patterns have neither */
+			buf_printf(&out, "\\x{%x}", rune);
+		} else {
+			if (n == 1 && strchr("\\.+*?()|[]{}^$", text.p[0]))
+				buf_char(&out, '\\');
+			buf_add(&out, text.p, n);
+		}
+		text = str_from(text, n);
+	}
+	buf_char(&out, '$');
+	pattern = str_dup(a, buf_view(&out));
+	buf_release(&out);
+	return pattern;
+}
+
+void json_put(struct buf *out, struct str text)
+{
+	buf_char(out, '"');
+	escape_json(out, text);
+	buf_char(out, '"');
+}
+
+void json_put_number(struct buf *out, double v)
+{
+	if (isfinite(v))
+		buf_printf(out, "%.17g", v);
+	else
+		buf_puts(out, "null");
+}

@@ -1,0 +1,131 @@
+/* api_profiles.c - profiles that are opened and closed while the server runs. */
+#include "web/site.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/path.h"
+
+enum { MAX_NAME_BYTES = 200 };
+
+bool api_profiles(struct api_call *q, struct buf *out, struct err *e)
+{
+	(void)e;
+	buf_char(out, '{');
+	api_put_profiles(out, q);
+	buf_puts(out, "}\n");
+	return true;
+}
+
+/* A file in memory: what reads profiles reads files. */
+static int make_file(struct str bytes, struct err *e)
+{
+	int fd = memfd_create("profile", MFD_CLOEXEC);
+	size_t done = 0;
+
+	while (fd >= 0 && done < bytes.n) {
+		ssize_t n = write(fd, bytes.p + done, bytes.n - done);
+
+		if (n < 0 && errno != EINTR) {
+			close(fd);
+			fd = -1;
+		}
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (fd < 0)
+		err_system(e, "write", "the profile to memory");
+	return fd;
+}
+
+static struct loaded *load(struct api_call *q, char *source, struct str name, struct err *e)
+{
+	struct command_line line = *q->site->params.c;
+
+	line.sources = &source;
+	line.nsources = 1;
+	line.options.base = line.options.diff_base = "";
+	line.options.normalize = false;
+	if (name.n > MAX_NAME_BYTES)
+		name.n = MAX_NAME_BYTES;
+	return profiles_load(&q->site->profiles, &line, str_dup(q->a, name), NULL, e);
+}
+
+static struct loaded *load_body(struct api_call *q, struct err *e)
+{
+	struct str name = path_base(api_param(q, "name"));
+	char path[64];
+	struct loaded *l;
+	int fd;
+
+	if (!q->http->body.n) {
+		err_set(e, ERR_USAGE, "there is no profile in the request");
+		return NULL;
+	}
+	fd = make_file(q->http->body, e);
+	if (fd < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	l = load(q, path, str_eq(name, STR(".")) ? STR("profile") : name, e);
+	close(fd);
+	if (!l) { /* the person does not know of our file */
+		struct buf text = { 0 };
+		struct str rest = str_of(e->text);
+		size_t at;
+
+		while ((at = str_find(rest, str_of(path))) != STR_NONE) {
+			buf_add(&text, rest.p, at);
+			buf_str(&text, name);
+			rest = str_from(rest, at + strlen(path));
+		}
+		buf_str(&text, rest);
+		err_set(e, e->kind, "%.*s", STR_ARG(buf_view(&text)));
+		buf_release(&text);
+	}
+	return l;
+}
+
+/* Only servers: files of this machine are not for whoever sees the page. */
+static struct loaded *load_url(struct api_call *q, struct str url, struct err *e)
+{
+	if (memchr(url.p, '\0', url.n) ||
+	    !(str_has_prefix(url, STR("http://")) || str_has_prefix(url, STR("https://")))) {
+		err_set(e, ERR_USAGE, "the url must begin with http:// or https://");
+		return NULL;
+	}
+	return load(q, str_dup(q->a, url), url, e);
+}
+
+bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
+{
+	struct str url = api_param(q, "url");
+	struct loaded *l = url.n ? load_url(q, url, e) : load_body(q, e);
+
+	if (!l) {
+		q->status = e->kind == ERR_LIMIT ? 413 : 400;
+		return false;
+	}
+	pthread_mutex_lock(&l->lock);
+	api_put_profile(out, q, l);
+	pthread_mutex_unlock(&l->lock);
+	buf_char(out, '\n');
+	profiles_drop(&q->site->profiles, l);
+	return true;
+}
+
+bool api_remove_profile(struct api_call *q, struct buf *out, struct err *e)
+{
+	struct str text = api_param(q, "id");
+	uint64_t id;
+
+	if (number_parse_uint(text, 10, &id) != NUMBER_OK || id > UINT32_MAX ||
+	    !profiles_remove(&q->site->profiles, (uint32_t)id)) {
+		q->status = 404;
+		return err_set(e, ERR_NOTFOUND, "there is no profile %.*s that could be closed",
+			       STR_ARG(text));
+	}
+	answers_forget(&q->site->answers);
+	return api_profiles(q, out, e);
+}

@@ -1,0 +1,239 @@
+/* api_source.c - source lines with their weights and instructions, by the rules of -weblist. */
+#include "web/names.h"
+
+#include <stdlib.h>
+
+#include "base/path.h"
+#include "report/annotate.h"
+#include "report/sources.h"
+
+enum { MOST_FUNCTIONS = 50 };
+
+struct listing {
+	struct api_call *q;
+	struct buf *out;
+	struct report_run *r;
+	struct annotation annotation;
+	struct sources sources;
+};
+
+static void put_weights(struct buf *out, int64_t flat, int64_t cum)
+{
+	buf_printf(out, ",\"flat\":%lld,\"cum\":%lld", (long long)flat, (long long)cum);
+}
+
+/* ---- instructions */
+
+static bool follows(const struct listing *x, const struct annotated_use *use,
+		    const struct annotated_use *before)
+{
+	const struct annotated_instruction *all = x->annotation.instructions;
+
+	return before && all[use->instruction].runtime ==
+				 all[before->instruction].runtime + all[before->instruction].length;
+}
+
+static void put_calls(struct listing *x, const struct annotated_use *use)
+{
+	buf_puts(x->out, ",\"inlined\":[");
+	for (uint32_t i = 0; i < use->ncalls; i++) {
+		const struct source_place *call = &x->annotation.calls[use->first_call + i];
+
+		x->r->text->n = 0;
+		buf_str(x->r->text, path_base(call->file));
+		buf_char(x->r->text, ':');
+		buf_int(x->r->text, call->line);
+		buf_puts(x->out, i ? "," : "");
+		json_put(x->out, buf_view(x->r->text));
+	}
+	buf_char(x->out, ']');
+}
+
+/* `block`: code that does not follow the one before it. */
+static void put_instruction(struct listing *x, const struct annotated_use *use,
+			    const struct annotated_use *before)
+{
+	const struct annotated_instruction *i = &x->annotation.instructions[use->instruction];
+
+	buf_printf(x->out, "{\"address\":\"0x%llx\",\"text\":", (unsigned long long)i->address);
+	json_put(x->out, i->text);
+	put_weights(x->out, i->flat, i->cum);
+	buf_puts(x->out, ",\"file\":");
+	json_put(x->out, i->place.file.n ? path_base(i->place.file) : STR(""));
+	buf_printf(x->out, ",\"line\":%lld", (long long)i->place.line);
+	put_calls(x, use);
+	buf_printf(x->out, ",\"block\":%s}", before && !follows(x, use, before) ? "true" : "false");
+}
+
+/* ---- lines */
+
+static void put_line(struct listing *x, int64_t line, struct str text,
+		     const struct annotated_use *uses, size_t n)
+{
+	const struct annotated_instruction *all = x->annotation.instructions;
+	const struct annotated_use *before = NULL;
+	int64_t flat = 0, cum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		flat = int_add(flat, all[uses[i].instruction].flat);
+		cum = int_add(cum, all[uses[i].instruction].cum);
+	}
+	buf_printf(x->out, "{\"n\":%lld,\"text\":", (long long)line);
+	json_put(x->out, text);
+	put_weights(x->out, flat, cum);
+	buf_puts(x->out, ",\"asm\":[");
+	for (size_t i = 0; i < n; i++) {
+		if (!all[uses[i].instruction].text.n)
+			continue;
+		buf_puts(x->out, before ? "," : "");
+		put_instruction(x, &uses[i], before);
+		before = &uses[i];
+	}
+	buf_puts(x->out, "]}");
+}
+
+static void put_lines(struct listing *x, const struct annotated_function *f,
+		      const struct source *source)
+{
+	const struct annotated_use *uses = x->annotation.uses;
+	size_t at = f->use, end;
+	bool more = false;
+
+	buf_puts(x->out, ",\"lines\":[");
+	for (int64_t line = f->begin; line < f->end; line++, at = end) {
+		bool has_text = line >= 1 && (uint64_t)line <= source->file.nlines;
+
+		for (end = at; end < f->end_use && uses[end].line == line; end++)
+			;
+		if (!has_text && end == at)
+			continue;
+		buf_puts(x->out, more ? ",\n" : "");
+		put_line(x, line, has_text ? source->file.lines[line - 1] : STR(""), uses + at,
+			 end - at);
+		more = true;
+	}
+	buf_char(x->out, ']');
+}
+
+/* ---- functions */
+
+/* The function of that name; files and lines are as the listing has them. */
+static void put_name(struct listing *x, const struct annotated_function *f)
+{
+	struct report_run *r = x->r;
+	struct node_info info = { .name = strings_find(r->p->strings, f->name) };
+	uint32_t id = info.name ? name_id(x->q->site, x->q->profile, r, &info)
+				: functions_add(&x->q->site->functions, f->name);
+
+	buf_puts(x->out, "{\"function\":");
+	if (info.name) {
+		name_put(x->out, x->q->profile, r, id, &info);
+		return;
+	}
+	buf_printf(x->out, "[%u,", id);
+	json_put(x->out, f->name);
+	buf_puts(x->out, ",\"\",0,\"\",0]");
+}
+
+static void put_function(struct listing *x, const struct annotated_function *f)
+{
+	const struct source *source = sources_find(&x->sources, f->file);
+
+	put_name(x, f);
+	put_weights(x->out, f->flat, f->cum);
+	buf_puts(x->out, ",\"file\":");
+	json_put(x->out, f->file);
+	buf_printf(x->out, ",\"path_found\":%s,\"tried\":[", source->error.n ? "false" : "true");
+	if (source->error.n)
+		json_put(x->out, source->error);
+	buf_char(x->out, ']');
+	put_lines(x, f, source);
+	buf_char(x->out, '}');
+}
+
+static int by_flat(const void *a, const void *b)
+{
+	const struct annotated_function *x = a, *y = b;
+	int order;
+
+	if (x->flat != y->flat)
+		return x->flat > y->flat ? -1 : 1;
+	if (x->cum != y->cum)
+		return x->cum > y->cum ? -1 : 1;
+	order = str_cmp(x->file, y->file);
+	return order ? order : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static void put_functions(struct listing *x)
+{
+	struct annotated_function *all = x->annotation.functions;
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->annotation.nfunctions; i++)
+		if (all[i].cum)
+			all[n++] = all[i];
+	if (n)
+		qsort(all, n, sizeof(*all), by_flat);
+	buf_char(x->out, '{');
+	api_put_type(x->out, x->r);
+	buf_printf(x->out, ",\"total\":%lld,\"functions\":[", (long long)x->r->params->total);
+	for (size_t i = 0; i < n && i < MOST_FUNCTIONS; i++) {
+		if (stop_asked(x->r->params->stop))
+			break;
+		buf_puts(x->out, i ? ",\n" : "");
+		put_function(x, &all[i]);
+	}
+	buf_printf(x->out, "],\"more\":%zu", n > MOST_FUNCTIONS ? n - MOST_FUNCTIONS : 0);
+}
+
+static bool run_source(struct buf *out, struct report_run *r, struct err *e)
+{
+	struct listing x = { .q = r->params->into, .out = out, .r = r };
+	bool ok = annotate(r, &x.annotation, e);
+
+	if (ok && (ok = sources_open(&x.sources, r, e))) {
+		put_functions(&x);
+		sources_close(&x.sources);
+	}
+	annotation_release(&x.annotation);
+	return ok;
+}
+
+static const struct report report_source_lines = {
+	.name = "source",
+	.flags = REPORT_UNTRIMMED | REPORT_ADDRESSES | REPORT_OWN_UNITS,
+	.run = run_source,
+};
+
+/* Where to look for sources may be said for one request, as on the command line. */
+static bool take_paths(struct api_call *q, struct err *e)
+{
+	static const char *const names[] = { "source_path", "trim_path" };
+	const struct option_table *table = analyze_option_table();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct str value = api_param(q, names[i]);
+
+		if (value.n && !option_set(table, option_find(table, str_of(names[i])), &q->options,
+					   q->a, value, e))
+			return err_wrap(e, "error setting config field %s", names[i]);
+	}
+	return true;
+}
+
+bool api_source(struct api_call *q, struct buf *out, struct err *e)
+{
+	struct str fn = api_param(q, "fn"), f = api_param(q, "f");
+	const char *pattern = "."; /* as pprof: everything */
+
+	if (fn.n)
+		pattern = api_quoted(q->a, functions_text(&q->site->functions, fn));
+	else if (f.n)
+		pattern = str_dup(q->a, f);
+	if (!take_paths(q, e) ||
+	    !api_report(q, &q->profile->session, &report_source_lines, pattern, q, out, e))
+		return false;
+	api_put_warnings(q, out);
+	buf_puts(out, "}\n");
+	return true;
+}

@@ -1,0 +1,67 @@
+/* profiles.h - the profiles that a server has open: that of the command line, and what is added.
+ *
+ * A profile is held while it is used, and lives until nobody holds it; whoever works on its session
+ * has its lock as well.
+ */
+#ifndef WEB_PROFILES_H
+#define WEB_PROFILES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "analyze/analyze.h"
+
+enum { PROFILES_MAX = 8 };
+
+/* What is known of a name, beside it. */
+struct name_facts {
+	uint32_t file, object; /* strings */
+	int64_t line;	       /* where the function starts */
+	uint32_t id;	       /* of functions.h; 0: not asked for yet */
+	unsigned char flags;   /* enum function_flag */
+	bool is_known;
+};
+
+struct loaded {
+	uint32_t id;
+	const char *name;
+	struct arena arena;
+	struct session session;	  /* as the command line has it */
+	struct session named;	  /* where every address has a name, for pages; or .threads is 0 */
+	struct name_facts *facts; /* by string */
+	size_t nfacts;
+	struct buf missing; /* a line for each binary whose names are missing: why */
+	unsigned holders;
+	pthread_mutex_t lock;
+};
+
+struct profiles {
+	pthread_mutex_t lock;
+	struct loaded *at[PROFILES_MAX];
+	size_t n;
+	uint32_t next_id;
+};
+
+void profiles_init(struct profiles *t);
+void profiles_release(struct profiles *t);
+/* NULL if there is none of that number. Give it back by profiles_drop. */
+struct loaded *profiles_hold(struct profiles *t, uint32_t id);
+void profiles_drop(struct profiles *t, struct loaded *l);
+/* The one that was there first stays. */
+bool profiles_remove(struct profiles *t, uint32_t id);
+/* Reads what the command line asks for. NULL if that fails, else it is held. `warnings` may be
+ * NULL.
+ */
+struct loaded *profiles_load(struct profiles *t, const struct command_line *c, const char *name,
+			     struct buf *warnings, struct err *e);
+/* One that belongs to somebody else, who keeps it as long. Held. */
+struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int threads,
+			     const char *name);
+/* Numbers of all of them, in the order in which they came. */
+size_t profiles_list(struct profiles *t, uint32_t ids[PROFILES_MAX]);
+
+/* The session whose names pages show. */
+struct session *loaded_session(struct loaded *l);
+const struct name_facts *loaded_facts(const struct loaded *l, uint32_t string);
+
+#endif

@@ -1,0 +1,367 @@
+/* route.c - which part of the site answers a request. */
+#include "web/site.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "web/assets.h"
+
+enum { LOCK_WAIT_NS = 20 * 1000 * 1000, MAX_SMALL_BODY = 64 << 10 };
+
+#define UI STR("/ui/")
+#define API STR("api/v1/")
+#define STATIC STR("static/")
+
+/* All of them are one file; its scripts know which it is by the address. */
+static const char *const pages[] = { "flamegraph", "top",    "tree",   "sandwich", "graph",
+				     "peek",	   "source", "disasm", "labels",   "compare" };
+
+enum {
+	PROFILE = 1, /* works on one, or two */
+	KEPT = 2,    /* the answer stays the same */
+	SUBPATH = 4,
+};
+
+static const struct route {
+	const char *path; /* below /ui/; with SUBPATH, what it starts with */
+	const char *method;
+	api_handler *run;
+	unsigned flags;
+} routes[] = {
+	{ "api/v1/meta", "GET", api_meta, 0 },
+	{ "api/v1/flame", "GET", api_flame, PROFILE | KEPT },
+	{ "api/v1/top", "GET", api_top, PROFILE | KEPT },
+	{ "api/v1/search", "GET", api_search, PROFILE | KEPT },
+	{ "api/v1/function", "GET", api_function, PROFILE | KEPT },
+	{ "api/v1/graph", "GET", api_graph, PROFILE | KEPT },
+	{ "api/v1/peek", "GET", api_peek, PROFILE | KEPT },
+	{ "api/v1/source", "GET", api_source, PROFILE | KEPT },
+	{ "api/v1/labels", "GET", api_labels, PROFILE | KEPT },
+	{ "api/v1/diff", "GET", api_diff, PROFILE | KEPT },
+	{ "api/v1/export/", "GET", api_export, PROFILE | SUBPATH },
+	{ "download", "GET", api_download, PROFILE },
+	{ "api/v1/profiles", "GET", api_profiles, 0 },
+	{ "api/v1/profiles", "POST", api_add_profile, 0 },
+	{ "api/v1/profiles", "DELETE", api_remove_profile, 0 },
+	{ "api/v1/configs", "GET", api_configs, 0 },
+	{ "api/v1/saveconfig", "POST", api_save_config, 0 },
+	{ "api/v1/deleteconfig", "POST", api_delete_config, 0 },
+	{ "api/v1/deleteconfig", "DELETE", api_delete_config, 0 },
+	{ "saveconfig", "POST", api_save_config, 0 },
+	{ "deleteconfig", "POST", api_delete_config, 0 },
+	{ "deleteconfig", "DELETE", api_delete_config, 0 },
+};
+
+/* ---- replies */
+
+static void reply_bytes(struct http_reply *r, int status, struct buf *bytes, const char *type)
+{
+	r->status = status;
+	r->content = http_content_new(bytes, type);
+	http_reply_header(r, "Cache-Control", "no-cache");
+}
+
+static void reply_text(struct http_reply *r, int status, const char *text)
+{
+	struct buf bytes = { 0 };
+
+	buf_printf(&bytes, "%s\n", text);
+	reply_bytes(r, status, &bytes, "text/plain; charset=utf-8");
+}
+
+static void reply_error(struct http_reply *r, int status, const char *text)
+{
+	struct buf bytes = { 0 };
+
+	buf_puts(&bytes, "{\"error\":");
+	json_put(&bytes, str_of(text));
+	buf_puts(&bytes, "}\n");
+	reply_bytes(r, status, &bytes, "application/json");
+}
+
+/* To a path relative to that of the request: a proxy may have put us anywhere. */
+static void redirect(const struct http_call *call, struct http_reply *r, int status, const char *to)
+{
+	struct buf where = { 0 };
+	struct str query = call->target.raw_query;
+
+	buf_puts(&where, to);
+	if (query.n) {
+		buf_char(&where, '?');
+		buf_str(&where, query);
+	}
+	r->status = status;
+	http_reply_header(r, "Location",
+			  str_dup(&((struct http_call *)(uintptr_t)call)->arena, buf_view(&where)));
+	buf_release(&where);
+}
+
+/* From anywhere outside of /ui/. */
+static void redirect_to_ui(const struct http_call *call, struct http_reply *r)
+{
+	struct buf to = { 0 };
+	struct str path = call->target.path;
+
+	if (str_eq(path, STR("/ui"))) {
+		redirect(call, r, 301, "ui/");
+		return;
+	}
+	for (size_t i = 1; i < path.n; i++)
+		if (path.p[i] == '/')
+			buf_puts(&to, "../");
+	buf_puts(&to, "ui/");
+	buf_char(&to, '\0');
+	redirect(call, r, 307, to.p);
+	buf_release(&to);
+}
+
+/* ---- files */
+
+static void serve_file(struct site *site, struct http_reply *r, struct str name)
+{
+	const char *dir = site->params.c->options.ui_dir;
+	struct buf bytes = { 0 };
+	char key[300];
+
+	snprintf(key, sizeof(key), "static/%.*s", STR_ARG(name));
+	r->content = *dir ? NULL : answers_find(&site->answers, key);
+	if (r->content) {
+		r->status = 200;
+		http_reply_header(r, "Cache-Control", "no-cache");
+	} else if (asset_read(&bytes, dir, name)) {
+		reply_bytes(r, 200, &bytes, asset_type(name));
+		answers_add(&site->answers, key, r->content);
+	} else {
+		buf_release(&bytes);
+		reply_text(r, 404, "404 page not found");
+	}
+}
+
+static bool is_page(struct str name)
+{
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+		if (str_eq(name, str_of(pages[i])))
+			return true;
+	return false;
+}
+
+/* ---- the API */
+
+static const struct route *find_route(struct str path, struct str method, bool *has_path)
+{
+	struct str name = str_eq(method, STR("HEAD")) ? STR("GET") : method;
+
+	*has_path = false;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+		struct str own = str_of(routes[i].path);
+
+		if (!str_eq(path, own) &&
+		    !((routes[i].flags & SUBPATH) && str_has_prefix(path, own)))
+			continue;
+		*has_path = true;
+		if (str_eq(name, str_of(routes[i].method)))
+			return &routes[i];
+	}
+	return NULL;
+}
+
+/* The profile that a parameter names, held and locked. */
+static bool open_profile(struct api_call *q, const char *param, struct loaded **out, struct err *e)
+{
+	struct str text = api_param(q, param);
+	uint64_t id = 0;
+
+	if (text.n && (number_parse_uint(text, 10, &id) != NUMBER_OK || id > UINT32_MAX))
+		id = UINT32_MAX;
+	*out = profiles_hold(&q->site->profiles, (uint32_t)id);
+	if (*out)
+		return true;
+	q->status = 404;
+	return err_set(e, ERR_NOTFOUND, "there is no profile %.*s any more", STR_ARG(text));
+}
+
+static bool lock_profile(struct api_call *q, struct loaded *l, struct err *e)
+{
+	for (;;) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOCK_WAIT_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_mutex_timedlock(&l->lock, &until) == 0)
+			return true;
+		if (stop_asked(q->http->abandoned))
+			return err_set(e, ERR_IO, "nobody waits for the answer any more");
+	}
+}
+
+void api_unlock(struct api_call *q)
+{
+	if (q->is_locked && q->other)
+		pthread_mutex_unlock(&q->other->lock);
+	if (q->is_locked)
+		pthread_mutex_unlock(&q->profile->lock);
+	q->is_locked = false;
+}
+
+/* Both, always in the same order. */
+static bool lock_profiles(struct api_call *q, struct err *e)
+{
+	struct loaded *first = q->profile, *second = q->other;
+
+	if (second && second->id < first->id) {
+		first = q->other;
+		second = q->profile;
+	}
+	if (!lock_profile(q, first, e))
+		return false;
+	if (second && !lock_profile(q, second, e)) {
+		pthread_mutex_unlock(&first->lock);
+		return false;
+	}
+	q->is_locked = true;
+	return true;
+}
+
+static void close_profiles(struct api_call *q)
+{
+	api_unlock(q);
+	profiles_drop(&q->site->profiles, q->other);
+	profiles_drop(&q->site->profiles, q->profile);
+}
+
+static bool open_profiles(struct api_call *q, struct err *e)
+{
+	struct str a = api_param(q, "a"), b = api_param(q, "b");
+
+	if (!open_profile(q, "a", &q->profile, e))
+		return false;
+	if (b.n && !str_eq(a.n ? a : STR("0"), b) && !open_profile(q, "b", &q->other, e))
+		return false;
+	return lock_profiles(q, e);
+}
+
+static int status_of(const struct api_call *q, const struct err *e)
+{
+	if (q->status)
+		return q->status;
+	return e->kind == ERR_IO ? 500 : 400;
+}
+
+/* Everything that an answer depends on. */
+static const char *answer_key(struct api_call *q)
+{
+	const struct http_target *t = &q->http->target;
+	struct buf key = { 0 };
+	const char *text;
+
+	buf_str(&key, t->path);
+	buf_char(&key, '?');
+	buf_str(&key, t->raw_query);
+	text = str_dup(q->a, buf_view(&key));
+	buf_release(&key);
+	return text;
+}
+
+/* Another may have made it while we waited for the profile. */
+static bool reply_kept(struct api_call *q, const struct route *route, const char *key)
+{
+	struct http_reply *r = q->reply;
+
+	r->content = route->flags & KEPT ? answers_find(&q->site->answers, key) : NULL;
+	if (!r->content)
+		return false;
+	r->status = 200;
+	http_reply_header(r, "Cache-Control", "no-cache");
+	return true;
+}
+
+static void run_route(struct api_call *q, const struct route *route, const char *key)
+{
+	struct buf out = { 0 };
+	struct err e = { 0 };
+	bool ok = url_options(&q->http->target, q->a, &q->options, &e);
+
+	if (ok && (route->flags & PROFILE))
+		ok = open_profiles(q, &e);
+	if (ok && reply_kept(q, route, key)) {
+		close_profiles(q);
+		return;
+	}
+	ok = ok && route->run(q, &out, &e);
+	close_profiles(q);
+	if (ok) {
+		reply_bytes(q->reply, 200, &out, q->type);
+		if (route->flags & KEPT)
+			answers_add(&q->site->answers, key, q->reply->content);
+	} else {
+		reply_error(q->reply, status_of(q, &e), e.text);
+	}
+	buf_release(&out);
+}
+
+static void serve_route(struct site *site, struct http_call *call, struct http_reply *r,
+			const struct route *route)
+{
+	struct api_call q = { .site = site,
+			      .http = call,
+			      .reply = r,
+			      .a = &call->arena,
+			      .options = site->params.c->options,
+			      .type = "application/json" };
+	const char *key = answer_key(&q);
+
+	if (!reply_kept(&q, route, key))
+		run_route(&q, route, key);
+	buf_release(&q.warnings);
+}
+
+/* ---- all of it */
+
+size_t site_admit(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	const struct site *site = ctx;
+	const char *why;
+	int status;
+
+	if (!guard_allows(site, call, &status, &why)) {
+		reply_text(reply, status, why);
+		return 0;
+	}
+	if (str_eq(call->method, STR("POST")) &&
+	    str_eq(call->target.path, STR("/ui/api/v1/profiles")))
+		return site->params.c->max_profile_bytes;
+	return MAX_SMALL_BODY;
+}
+
+void site_handle(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	struct site *site = ctx;
+	struct str path = call->target.path;
+	const struct route *route;
+	bool has_path;
+
+	if (!str_has_prefix(path, UI)) {
+		redirect_to_ui(call, reply);
+		return;
+	}
+	path = str_from(path, UI.n);
+	route = find_route(path, call->method, &has_path);
+	if (route)
+		serve_route(site, call, reply, route);
+	else if (has_path ||
+		 !(str_eq(call->method, STR("GET")) || str_eq(call->method, STR("HEAD"))))
+		reply_text(reply, 405, "method not allowed");
+	else if (is_page(path))
+		serve_file(site, reply, STR("index.html"));
+	else if (str_has_prefix(path, STATIC))
+		serve_file(site, reply, str_from(path, STATIC.n));
+	else if (!path.n || str_eq(path, STR("flamegraph2")) || str_eq(path, STR("flamegraphold")))
+		redirect(call, reply, 301, "flamegraph");
+	else if (str_has_prefix(path, API))
+		reply_error(reply, 404, "there is no such request");
+	else
+		reply_text(reply, 404, "404 page not found");
+}

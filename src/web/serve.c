@@ -1,0 +1,209 @@
+/* serve.c - from -http=host:port to a running server, and its end. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/path.h"
+#include "web/site.h"
+
+enum { BROWSER_WAIT_MS = 500 };
+
+/* ---- the address */
+
+static bool wrong_address(struct err *e, const char *address, const char *why)
+{
+	return err_set(e, ERR_USAGE, "could not split http address: address %s: %s", address, why);
+}
+
+/* net.SplitHostPort of Go. */
+static bool split_address(const char *address, struct str *host, struct str *port, struct err *e)
+{
+	struct str s = str_of(address);
+	size_t colon = str_rfind_char(s, ':');
+
+	if (colon == STR_NONE)
+		return wrong_address(e, address, "missing port in address");
+	*port = str_from(s, colon + 1);
+	*host = (struct str){ s.p, colon };
+	if (host->n && host->p[0] == '[') {
+		size_t end = str_find_char(s, ']');
+
+		if (end == STR_NONE)
+			return wrong_address(e, address, "missing ']' in address");
+		if (end + 1 == s.n)
+			return wrong_address(e, address, "missing port in address");
+		if (end + 1 != colon)
+			return wrong_address(e, address,
+					     s.p[end + 1] == ':' ? "too many colons in address"
+								 : "missing port in address");
+		*host = (struct str){ s.p + 1, end - 1 };
+	} else if (str_find_char(*host, ':') != STR_NONE) {
+		return wrong_address(e, address, "too many colons in address");
+	}
+	if (str_find_char(*host, '[') != STR_NONE || str_find_char(*port, '[') != STR_NONE)
+		return wrong_address(e, address, "unexpected '[' in address");
+	if (str_find_char(*host, ']') != STR_NONE || str_find_char(*port, ']') != STR_NONE)
+		return wrong_address(e, address, "unexpected ']' in address");
+	return true;
+}
+
+static bool read_address(struct arena *a, const char *address, const char **host, uint16_t *port,
+			 struct err *e)
+{
+	struct str host_text, port_text;
+	int64_t number = 0;
+	enum number_result result = NUMBER_OK;
+
+	if (!split_address(address, &host_text, &port_text, e))
+		return false;
+	if (port_text.n)
+		result = number_parse_int(port_text, 10, &number);
+	if (result != NUMBER_OK) {
+		number_error(e, result, "Atoi", port_text);
+		return err_wrap(e, "invalid port number");
+	}
+	if (number < 0 || number > UINT16_MAX)
+		return err_set(e, ERR_USAGE, "listen tcp: address %lld: invalid port",
+			       (long long)number);
+	*host = host_text.n ? str_dup(a, host_text) : "localhost";
+	*port = (uint16_t)number;
+	return true;
+}
+
+/* ---- settings */
+
+/* Go's os.UserConfigDir. */
+static bool find_settings(struct arena *a, const char **path, struct err *e)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	struct buf text = { 0 };
+
+	if (config && *config) {
+		if (config[0] != '/')
+			return err_set(e, ERR_USAGE, "path in $XDG_CONFIG_HOME is relative");
+		path_join(&text, str_of(config), STR("pprof/settings.json"));
+	} else if (home && *home) {
+		path_join(&text, str_of(home), STR(".config/pprof/settings.json"));
+	} else {
+		return err_set(e, ERR_USAGE, "neither $XDG_CONFIG_HOME nor $HOME are defined");
+	}
+	*path = str_dup(a, buf_view(&text));
+	buf_release(&text);
+	return true;
+}
+
+/* ---- the browser */
+
+static void open_browser(struct site *site, const char *url)
+{
+	struct timespec pause = { 0, BROWSER_WAIT_MS * 1000000L };
+	struct err e;
+
+	nanosleep(&pause, NULL); /* as pprof does; a signal may cut it short */
+	if (!view_open_url(url, &e))
+		site->params.tell(url);
+}
+
+/* The page with the options that were given on the command line. */
+static void start_browser(struct site *site, const char *address)
+{
+	struct buf url = { 0 };
+	size_t start;
+
+	if (!isatty(STDOUT_FILENO) || site->params.c->options.no_browser)
+		return;
+	buf_printf(&url, "http://%s?", address);
+	start = url.n;
+	url_put_options(&url, &site->params.c->options, 0);
+	if (url.n == start)
+		url.n--;
+	buf_char(&url, '\0');
+	open_browser(site, url.p);
+	buf_release(&url);
+}
+
+/* ---- running */
+
+static void site_release(struct site *site)
+{
+	answers_release(&site->answers);
+	profiles_release(&site->profiles);
+	functions_release(&site->functions);
+	pthread_mutex_destroy(&site->settings);
+}
+
+static const char *first_name(const struct command_line *c)
+{
+	/* Of a program and its profile, the profile. */
+	return path_base(str_of(c->sources[c->nsources - 1])).p;
+}
+
+static bool is_loopback_host(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
+	       strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
+}
+
+static bool serve(struct site *site, uint16_t port, struct err *e)
+{
+	struct http_server_params params = { .host = site->host,
+					     .port = port,
+					     .headers = guard_headers,
+					     .admit = site_admit,
+					     .handle = site_handle,
+					     .ctx = site };
+	struct http_server *server;
+	char address[300], line[400];
+	sigset_t ends;
+	int signal;
+
+	/* Before there are threads, which all have it so. */
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	server = http_server_start(&params, e);
+	if (!server)
+		return false;
+	snprintf(address, sizeof(address), strchr(site->host, ':') ? "[%.250s]:%u" : "%.250s:%u",
+		 site->host, http_server_port(server));
+	snprintf(line, sizeof(line), "Serving web UI on http://%s", address);
+	site->params.tell(line);
+	start_browser(site, address);
+	sigwait(&ends, &signal);
+	http_server_stop(server);
+	return true;
+}
+
+bool web_serve(const struct web_params *params, struct err *e)
+{
+	struct site site = { .params = *params };
+	struct arena a = { 0 };
+	struct buf warnings = { 0 };
+	struct loaded *first;
+	uint16_t port = 0;
+	bool ok;
+
+	profiles_init(&site.profiles);
+	functions_init(&site.functions);
+	answers_init(&site.answers);
+	pthread_mutex_init(&site.settings, NULL);
+	guard_make_token(site.token);
+	first = profiles_load(&site.profiles, params->c, first_name(params->c), &warnings, e);
+	profiles_drop(&site.profiles, first);
+	params->warn(&warnings);
+	ok = first && read_address(&a, params->c->options.http, &site.host, &port, e) &&
+	     find_settings(&a, &site.settings_path, e);
+	if (ok) {
+		site.is_loopback_only = is_loopback_host(site.host);
+		ok = serve(&site, port, e);
+	}
+	site_release(&site);
+	buf_release(&warnings);
+	arena_release(&a);
+	return ok;
+}

@@ -1,0 +1,46 @@
+/* urls.c - the analyzer's options as parameters of a URL, by their table. */
+#include "web/site.h"
+
+bool url_options(const struct http_target *t, struct arena *a, struct analyze_options *o,
+		 struct err *e)
+{
+	const struct option_table *table = analyze_option_table();
+
+	for (size_t i = 0; i < table->n; i++) {
+		const struct option_def *d = &table->at[i];
+		struct str value = *d->key ? http_target_param(t, d->key) : STR("");
+
+		if (memchr(value.p, '\0', value.n))
+			return err_set(e, ERR_USAGE, "error setting config field %s: NUL in it",
+				       d->name);
+		if (value.n && !option_set(table, d, o, a, value, e))
+			return err_wrap(e, "error setting config field %s", d->name);
+	}
+	return true;
+}
+
+void url_put_options(struct buf *out, const struct analyze_options *o, unsigned flags)
+{
+	const struct option_table *table = analyze_option_table();
+	struct buf value = { 0 };
+	size_t start = out->n;
+
+	for (size_t i = 0; i < table->n; i++) {
+		const struct option_def *d = &table->at[i];
+		bool is_set = !option_is_default(table, d, o);
+
+		if (!*d->key || !is_set || (d->flags & flags) != flags)
+			continue;
+		value.n = 0;
+		option_print(&value, table, d, o);
+		if (out->n > start)
+			buf_char(out, '&');
+		buf_puts(out, d->key);
+		buf_char(out, '=');
+		if (d->type == OPTION_BOOL)
+			buf_char(out, value.p[0]); /* as pprof spells them: t and f */
+		else
+			http_put_escaped(out, buf_view(&value));
+	}
+	buf_release(&value);
+}

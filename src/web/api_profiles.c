@@ -40,9 +40,28 @@ static int make_file(struct str bytes, struct err *e)
 	return fd;
 }
 
+/* The error's text with `to` instead of `from`, which the person does not know. */
+static void rename_in(struct err *e, struct str from, struct str to)
+{
+	struct buf text = { 0 };
+	struct str rest = str_of(e->text);
+	size_t at;
+
+	while ((at = str_find(rest, from)) != STR_NONE) {
+		buf_add(&text, rest.p, at);
+		buf_str(&text, to);
+		rest = str_from(rest, at + from.n);
+	}
+	buf_str(&text, rest);
+	err_set(e, e->kind, "%.*s", STR_ARG(buf_view(&text)));
+	buf_release(&text);
+}
+
 static struct loaded *load(struct api_call *q, char *source, struct str name, struct err *e)
 {
 	struct command_line line = *q->site->params.c;
+	struct buf warnings = { 0 };
+	struct loaded *l;
 
 	line.sources = &source;
 	line.nsources = 1;
@@ -50,7 +69,16 @@ static struct loaded *load(struct api_call *q, char *source, struct str name, st
 	line.options.normalize = false;
 	if (name.n > MAX_NAME_BYTES)
 		name.n = MAX_NAME_BYTES;
-	return profiles_load(&q->site->profiles, &line, str_dup(q->a, name), NULL, e);
+	l = profiles_load(&q->site->profiles, &line, str_dup(q->a, name), &warnings, e);
+	if (!l && e->kind == ERR_NOTFOUND && warnings.n) { /* that has the reason */
+		struct str rest = buf_view(&warnings), first = str_cut(&rest, '\n');
+
+		err_set(e, ERR_FORMAT, "%.*s", STR_ARG(first));
+	}
+	if (!l)
+		rename_in(e, str_of(source), name);
+	buf_release(&warnings);
+	return l;
 }
 
 static struct loaded *load_body(struct api_call *q, struct err *e)
@@ -70,20 +98,6 @@ static struct loaded *load_body(struct api_call *q, struct err *e)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	l = load(q, path, str_eq(name, STR(".")) ? STR("profile") : name, e);
 	close(fd);
-	if (!l) { /* the person does not know of our file */
-		struct buf text = { 0 };
-		struct str rest = str_of(e->text);
-		size_t at;
-
-		while ((at = str_find(rest, str_of(path))) != STR_NONE) {
-			buf_add(&text, rest.p, at);
-			buf_str(&text, name);
-			rest = str_from(rest, at + strlen(path));
-		}
-		buf_str(&text, rest);
-		err_set(e, e->kind, "%.*s", STR_ARG(buf_view(&text)));
-		buf_release(&text);
-	}
 	return l;
 }
 

@@ -179,8 +179,7 @@ static struct str file_of(struct str line)
 	if (at == STR_NONE)
 		return name;
 	name = str_from(line, at + sizeof("\"static/") - 1);
-	at = str_find_char(name, '"');
-	return at == STR_NONE ? (struct str){ 0 } : (struct str){ name.p, at };
+	return str_cut(&name, '"');
 }
 
 static void put_style(struct page *p, struct str name)

@@ -11,17 +11,16 @@ static bool is_just_a_name(const struct node_info *i)
 uint32_t name_id(struct site *site, struct loaded *l, const struct report_run *r,
 		 const struct node_info *info)
 {
-	uint32_t *known = NULL, id;
+	bool is_kept = is_just_a_name(info) && info->name < l->nfacts;
+	uint32_t id = is_kept ? l->facts[info->name].id : 0;
 
-	if (is_just_a_name(info) && info->name < l->nfacts)
-		known = &l->facts[info->name].id;
-	if (known && *known)
-		return *known;
+	if (id)
+		return id;
 	r->text->n = 0;
 	node_info_text(r->text, r->p, info);
 	id = functions_add(&site->functions, buf_view(r->text));
-	if (known)
-		*known = id;
+	if (is_kept)
+		l->facts[info->name].id = id;
 	return id;
 }
 

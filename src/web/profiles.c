@@ -61,6 +61,7 @@ static void name_all(struct loaded *l)
 	p->locations = arena_copy(a, p->locations, p->nlocations * sizeof(*p->locations));
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		struct location *at = &p->locations[i];
+		struct function f;
 		uint32_t name;
 
 		if (!has_no_name(p, at))
@@ -68,10 +69,9 @@ static void name_all(struct loaded *l)
 		name = place_name(p, at, &text);
 		at->first_line = (uint32_t)lines.n;
 		at->nlines = 1;
+		f = (struct function){ .id = functions.n + 1, .name = name, .system_name = name };
 		vec_push(&lines, (struct line){ .function = (uint32_t)functions.n });
-		vec_push(&functions, (struct function){ .id = functions.n + 1,
-							.name = name,
-							.system_name = name });
+		vec_push(&functions, f);
 	}
 	p->nfunctions = (uint32_t)functions.n;
 	p->functions = vec_adopt(a, &functions);

@@ -168,7 +168,8 @@ TEST(too_much_output_is_refused)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(child_run(&(struct child_params){ argv, STR(""), 30, 1000000, NULL }, &out, &e));
+	assert_false(
+		child_run(&(struct child_params){ argv, STR(""), 30, 1000000, NULL }, &out, &e));
 	assert_string_equal(e.text, "it printed more than 1000000 bytes");
 	buf_release(&out);
 }

@@ -1,0 +1,834 @@
+"""The web page's server: what it answers is what the command line prints, and what it must refuse.
+
+Prints TAP. Needs KILN and DATA in the environment.
+"""
+import base64
+import collections
+import glob
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KILN, DATA = os.environ["KILN"], os.environ["DATA"]
+PROFILES = os.path.join(HERE, "..", "recorded", "profiles")
+IS_SLOW = os.environ.get("BUILD", "release") != "release"
+API = "/ui/api/v1/"
+TMP = tempfile.mkdtemp()
+os.environ.update(HOME=TMP + "/home", PPROF_TMPDIR=TMP + "/copies", TZ="UTC")
+for name in ("XDG_CONFIG_HOME", "http_proxy", "HTTP_PROXY"):
+    os.environ.pop(name, None)
+
+
+class Server:
+    def __init__(self, *args, env=None):
+        self.process = subprocess.Popen([KILN, "-no_browser", "-http=localhost:", *args], stderr=subprocess.PIPE,
+                                        env=env, text=True)
+        for line in self.process.stderr:
+            found = re.search(r"^Serving web UI on http://localhost:(\d+)$", line)
+            if found:
+                self.port = int(found[1])
+                break
+        else:
+            raise AssertionError("it does not serve")
+        self.host = "localhost:%d" % self.port
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def ask(self, path, method="GET", body=None, headers=None, timeout=60):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            c.request(method, path, body, {"Host": self.host, **(headers or {})})
+            r = c.getresponse()
+            return r.status, dict((k.lower(), v) for k, v in r.getheaders()), r.read()
+        finally:
+            c.close()
+
+    def get(self, path, **params):
+        query = urllib.parse.urlencode(params)
+        status, headers, body = self.ask(API + path + ("?" + query if query else ""))
+        if status != 200:
+            raise AssertionError("%s: %d %s" % (path, status, body.decode()))
+        return json.loads(body) if headers["content-type"] == "application/json" else body
+
+    def post(self, path, body=b"", method="POST", headers=None, **params):
+        query = urllib.parse.urlencode(params)
+        headers = {"X-Kiln-Token": self.get("meta")["token"], **(headers or {})}
+        status, _, answer = self.ask(API + path + ("?" + query if query else ""), method, body, headers)
+        return status, json.loads(answer) if answer.startswith(b"{") else answer
+
+    def add(self, path):
+        with open(path, "rb") as f:
+            status, answer = self.post("profiles", f.read(), name=os.path.basename(path))
+        assert status == 200, (path, answer)
+        return answer
+
+    def rss(self):
+        with open("/proc/%d/status" % self.process.pid) as f:
+            return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) * 1024
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(20)
+
+
+def cli(*args, ok=True):
+    done = subprocess.run([KILN, *args], capture_output=True)
+    if ok and done.returncode:
+        raise AssertionError("%s: %s" % (args, done.stderr.decode()))
+    return done.stdout if ok else done.stderr.decode()
+
+
+# ---- trees
+
+def read_varints(data, at, n):
+    out = []
+    for _ in range(n):
+        shift = value = 0
+        while True:
+            b = data[at]
+            at += 1
+            value |= (b & 127) << shift
+            shift += 7
+            if b < 128:
+                break
+        out.append(value)
+    return out, at
+
+
+class Flame:
+    """An x-flame answer, taken apart: nodes have path, self, lost, and both again for side b."""
+
+    def __init__(self, data):
+        assert data[:5] == b"KFLM\1" and data[6:8] == b"\0\0"
+        self.has_two, self.is_inverted = bool(data[5] & 1), bool(data[5] & 2)
+        size = int.from_bytes(data[8:12], "little")
+        self.header = h = json.loads(data[12:12 + size])
+        at, n = 12 + size, h["nodes"]
+        names = ["fn", "nchild", "self", "lost"] + (["self_b", "lost_b"] if self.has_two else []) + ["inl"]
+        columns = {}
+        for column in names:
+            columns[column], at = read_varints(data, at, n)
+        assert at == len(data)
+        self.columns, self.n = columns, n
+        self.parent, self.names = [None] * n, [h["functions"][f][1] for f in columns["fn"]]
+        self.ids = [h["functions"][f][0] for f in columns["fn"]]
+        first = 1
+        for i in range(n):
+            for child in range(first, first + columns["nchild"][i]):
+                self.parent[child] = i
+            first += columns["nchild"][i]
+        assert first == n or n == 1
+        self.total = self.sums("self", "lost")
+        self.total_b = self.sums("self_b", "lost_b") if self.has_two else [0] * n
+        weight = [a + b for a, b in zip(self.total, self.total_b)]
+        for i in range(2, n):  # heaviest first, then by name
+            if self.parent[i] == self.parent[i - 1]:
+                assert (-weight[i - 1], self.names[i - 1]) <= (-weight[i], self.names[i])
+
+    def sums(self, own, lost):
+        total = [a + b for a, b in zip(self.columns[own], self.columns[lost])]
+        for i in range(self.n - 1, 0, -1):
+            total[self.parent[i]] += total[i]
+        return total
+
+    def path(self, i):
+        path = []
+        while i:
+            path.append(self.names[i])
+            i = self.parent[i]
+        return tuple(reversed(path))
+
+    def selves(self, column="self"):
+        out = collections.Counter()
+        for i in range(self.n):
+            if self.columns[column][i]:
+                out[self.path(i)] += self.columns[column][i]
+        return out
+
+
+def number(text):
+    return float(re.match(r"-?[\d.]+(e[+-]?\d+)?", text)[0])
+
+
+def traces(path, unit, *args):
+    """All samples as (weight, stack from root to leaf), out of -traces."""
+    out = []
+    text = cli("-traces", "-unit=" + unit, *args, path).decode(errors="replace")
+    for block in text.split("-----------+-------------------------------------------------------\n")[1:]:
+        stack, weight = [], None
+        for line in block.splitlines():
+            found = re.match(r"^ *(-?[\d.]+)\S*   (.*)$", line) if weight is None else None
+            if found:
+                weight, line = number(found[1]), " " * 13 + found[2]
+            if weight is not None:
+                stack.append(re.sub(r" \(inline\)$", "", line[13:]))
+        if stack:
+            out.append((weight, tuple(reversed(stack))))
+    return out
+
+
+def aggregate(samples):
+    out = collections.Counter()
+    for weight, stack in samples:
+        if weight:
+            out[stack] += weight
+    return out
+
+
+def top_lines(path, unit, *args):
+    """Name -> (flat, cum), out of -top."""
+    rows = {}
+    text = cli("-top", "-trim=false", "-unit=" + unit, *args, path).decode(errors="replace")
+    for line in text.split("cum%\n", 1)[1].splitlines():
+        cells = line.split(None, 5)
+        name = re.sub(r" \((partial-)?inline\)$", "", cells[5] if len(cells) > 5 else "")
+        rows[name] = (number(cells[0]), number(cells[3]))
+    return rows
+
+
+# ---- the checks
+
+checks = []
+
+
+def check(name):
+    def add(f):
+        checks.append((name, f))
+        return f
+    return add
+
+
+def equal(got, want, what=""):
+    if got != want:
+        raise AssertionError("%s: %r, want %r" % (what, got, want))
+
+
+def good_profiles():
+    found = [p for kind in ("cxx", "go", "legacy", "synth") for p in sorted(glob.glob("%s/%s/*" % (PROFILES, kind)))]
+    found += [os.path.join(DATA, n) for n in ("inlines.pb", "recursion.pb", "labels.pb", "names.pb", "deep.pb", "hostile.pb")]
+    return [p for p in found if subprocess.run([KILN, "-raw", p], capture_output=True).returncode == 0]
+
+
+def is_plain(names):
+    return all(n.isprintable() and n == n.strip() and "  " not in n and "\ufffd" not in n and "(inline)" not in n for n in names)
+
+
+def check_top(server, path, p, unit):
+    top = server.get("top", a=p["id"])
+    names = {f[0]: f for f in top["functions"]}
+    if not is_plain([f[1] for f in names.values()]):
+        return
+    want = top_lines(path, unit)
+    unnamed = 0
+    for id, flat, cum, _ in top["rows"]:
+        if names[id][5] & 2:
+            unnamed += flat
+        else:
+            equal((flat, cum), want[names[id][1]], "top of " + names[id][1])
+    rest = [v[0] for n, v in want.items() if n.startswith("[") or n == "<unknown>"]
+    equal(unnamed, sum(rest), "top of what has no name")
+
+
+def check_flame(server, path, p, unit):
+    flame = Flame(server.get("flame", a=p["id"], min=0))
+    samples = traces(path, unit)
+    equal(flame.header["cut"], {"nodes": 0, "weight": 0}, "cut")
+    if flame.has_two:
+        equal(flame.total_b[0] - flame.total[0], sum(w for w, _ in samples), "sum of the flame graph")
+        return
+    rootless = flame.total[0] - flame.columns["self"][0]  # samples without a stack have no trace
+    equal(rootless, sum(w for w, _ in samples), "sum of the flame graph")
+    has_unnamed = any(f[5] & 2 for f in flame.header["functions"])
+    if not has_unnamed and is_plain(flame.names):
+        selves = flame.selves()
+        del selves[()]
+        equal(selves, aggregate(samples), "flame graph")
+    cut = Flame(server.get("flame", a=p["id"], min=0.1))
+    equal(cut.total[0], flame.total[0], "sum of what is cut")
+    equal(sum(cut.columns["lost"]), cut.header["cut"]["weight"], "lost")
+    inverted = Flame(server.get("flame", a=p["id"], min=0, dir="callers"))
+    equal(inverted.is_inverted, True)
+    equal(inverted.selves(), collections.Counter({k[::-1]: v for k, v in flame.selves().items()}), "inverted")
+
+
+def check_labels(server, path, p, unit):
+    text = cli("-tags", "-unit=" + unit, path).decode(errors="replace")
+    want = collections.Counter()
+    for key, total in re.findall(r"^ *(.*): Total (-?[\d.]+)", text, re.M):
+        want[key] += number(total)
+    got = collections.Counter()
+    for key in server.get("labels", a=p["id"])["keys"]:
+        equal(sum(v["weight"] for v in key["values"]) if not key["more"] else key["total"], key["total"], "label " + key["key"])
+        got[key["key"].strip()] += key["total"]
+    if is_plain(got):
+        equal(+got, +collections.Counter({k.strip(): v for k, v in want.items()}), "labels")
+
+
+def check_texts(server, path, p):
+    for form, flag in (("text", "-top"), ("raw", "-raw"), ("dot", "-dot"), ("folded", "-folded"), ("svg", "-flamegraph"),
+                       ("speedscope", "-speedscope")):
+        equal(server.ask("%sexport/%s?a=%d" % (API, form, p["id"]))[2], cli(flag, path), flag)
+    done = subprocess.run([KILN, "-peek=.*", path], capture_output=True)
+    status, _, body = server.ask("%speek?a=%d" % (API, p["id"]))
+    if done.returncode:
+        equal(status, 400)
+        equal("pprof: " + json.loads(body)["error"], done.stderr.decode().splitlines()[-1])
+    else:
+        equal(body, done.stdout, "peek")
+
+
+def check_search(server, path, p, unit):
+    samples = traces(path, unit)
+    got = server.get("search", a=p["id"], q="A", re=1)
+    if all(is_plain(s) and not any("[" in n or "<unknown>" in n for n in s) for _, s in samples):
+        hits = [(w, s) for w, s in samples if any("A" in n for n in s)]
+        equal(got["total"], sum(w for w, _ in hits), "search")
+        equal(got["self"], sum(w for w, s in hits if "A" in s[-1]), "self of search")
+    equal(server.get("search", a=p["id"], q="A")["ids"], got["ids"], "an upper-case letter matters")
+
+
+@check("numbers are those of the command line, for all recorded profiles")
+def numbers(server):
+    paths = good_profiles()
+    assert len(paths) > 60, len(paths)
+    for path in paths[::4] if IS_SLOW else paths:
+        p = server.add(path)
+        try:
+            i = [t["type"] for t in p["types"]].index(p["default_type"])
+            unit = p["types"][i]["unit"] or "count"
+            if max((abs(r[2]) for r in server.get("top", a=p["id"])["rows"]), default=0) < 2 ** 53:
+                check_top(server, path, p, unit)
+                check_flame(server, path, p, unit)
+                check_labels(server, path, p, unit)
+                check_search(server, path, p, unit)
+            check_texts(server, path, p)
+        except Exception as e:
+            raise AssertionError("%s: %s: %s" % (path, type(e).__name__, e)) from e
+        finally:
+            server.post("profiles", method="DELETE", id=p["id"])
+
+
+@check("filters are those of the command line")
+def filters(server):
+    path = DATA + "/inlines.pb"
+    p = server.add(path)
+    functions = [f[1] for f in server.get("top", a=p["id"])["functions"]]
+    unit = p["types"][[t["type"] for t in p["types"]].index(p["default_type"])]["unit"] or "count"
+    for key, flag in (("f", "focus"), ("i", "ignore"), ("h", "hide"), ("s", "show"), ("sf", "show_from"), ("prunefrom", "prune_from")):
+        pattern = "^" + re.escape(functions[0]) + "$"
+        top = server.get("top", a=p["id"], **{key: pattern})
+        got = {f[1]: (r[1], r[2]) for f, r in zip(top["functions"], top["rows"])}
+        equal(got, top_lines(path, unit, "-%s=%s" % (flag, pattern)), flag)
+    lines = server.get("top", a=p["id"], g="lines")
+    equal({f[1] for f in lines["functions"]}, set(top_lines(path, unit, "-lines")), "lines")
+    got = server.get("top", a=p["id"], f="nosuchfunction")
+    equal(got["rows"], [])
+    equal(got["warnings"], ["Focus expression matched no samples"])
+    server.post("profiles", method="DELETE", id=p["id"])
+
+
+@check("label frames, by parameters tr and tl")
+def label_frames(server):
+    path = DATA + "/labels.pb"
+    p = server.add(path)
+    key = server.get("labels", a=p["id"])["keys"][0]["key"]
+    for param, flag in (("tr", "tagroot"), ("tl", "tagleaf")):
+        top = server.get("top", a=p["id"], unit="count", **{param: key})
+        names = {f[1]: f[5] for f in top["functions"]}
+        equal(set(names), set(top_lines(path, "count", "-%s=%s" % (flag, key))), flag)
+        assert any(flags & 4 for flags in names.values()), names
+    server.post("profiles", method="DELETE", id=p["id"])
+
+
+def with_stacks(server, text):
+    path = TMP + "/own.folded"
+    with open(path, "w") as f:
+        f.write(text)
+    return server.add(path)
+
+
+@check("parts of trees: pivot, callers of it, recursion, root")
+def parts(server):
+    p = with_stacks(server, "main;f;g;f;h 10\nmain;g;f 3\nmain;f;f;f;x 5\nmain;y 2\n")["id"]
+    names = {f[1]: f[0] for f in server.get("top", a=p)["functions"]}
+
+    def selves(**params):
+        return dict(Flame(server.get("flame", a=p, min=0, **params)).selves())
+    equal(selves(pivot=names["f"]), {("f", "g", "f", "h"): 10, ("f",): 3, ("f", "f", "f", "x"): 5}, "pivot")
+    equal(selves(pivot="f"), selves(pivot=names["f"]), "by name")
+    equal(selves(pivot=names["f"], dir="callers"), {("f", "main"): 15, ("f", "g", "main"): 3}, "callers")
+    equal(selves(rc=1), {("main", "f", "g", "f", "h"): 10, ("main", "g", "f"): 3, ("main", "f", "x"): 5, ("main", "y"): 2}, "recursion")
+    part = Flame(server.get("flame", a=p, min=0, root="%d.%d" % (names["main"], names["f"])))
+    equal(part.total[0], 20)
+    equal(part.header["root"], [names["main"], names["f"]])
+    equal({part.path(i): part.total[i] for i in range(part.n)},
+          {(): 20, ("main",): 20, ("main", "f"): 15, ("main", "f", "g"): 10, ("main", "f", "g", "f"): 10, ("main", "f", "g", "f", "h"): 10,
+           ("main", "f", "f"): 5, ("main", "f", "f", "f"): 5, ("main", "f", "f", "f", "x"): 5}, "root")
+    equal(part.columns["lost"][1], 5)
+    status, _, body = server.ask(API + "flame?a=%d&root=%d.%d" % (p, names["y"], names["y"]))
+    equal(status, 400, body)
+    whole = Flame(server.get("flame", a=p, min=0.2))
+    equal(whole.total[0], 20)
+    equal(sum(whole.columns["lost"]), whole.header["cut"]["weight"])
+    server.post("profiles", method="DELETE", id=p)
+
+
+@check("a function: callers, callees, labels")
+def function(server):
+    p = with_stacks(server, "main;f;g 10\nmain;h;g 3\nmain;g;x 5\n")["id"]
+    names = {f[1]: f[0] for f in server.get("top", a=p)["functions"]}
+    got = server.get("function", a=p, id=names["g"])
+    equal((got["flat"], got["cum"], got["samples"], got["total"]), (13, 18, 3, 18))
+    equal(got["callers"], [[names["f"], 10], [names["main"], 5], [names["h"], 3]])
+    equal(got["callees"], [[names["x"], 5]])
+    equal(got["function"][:2], [names["g"], "g"])
+    equal(server.ask(API + "function?id=999999&a=%d" % p)[0], 404)
+    server.post("profiles", method="DELETE", id=p)
+
+
+@check("two profiles side by side")
+def two(server):
+    a = with_stacks(server, "main;f 100\nmain;g 50\nmain;old 7\n")["id"]
+    b = with_stacks(server, "main;f 100\nmain;g 150\nmain;new 9\n")["id"]
+    flame = Flame(server.get("flame", a=a, b=b, min=0))
+    equal(flame.has_two, True)
+    equal((flame.header["total"], flame.header["total_b"]), (157, 259))
+    equal(dict(flame.selves()), {("main", "f"): 100, ("main", "g"): 50, ("main", "old"): 7})
+    equal(dict(flame.selves("self_b")), {("main", "f"): 100, ("main", "g"): 150, ("main", "new"): 9})
+    top = server.get("top", a=a, b=b)
+    equal({f[1]: r[1:3] + r[4:] for f, r in zip(top["functions"], top["rows"])},
+          {"f": [100, 100, 100, 100], "g": [50, 50, 150, 150], "old": [7, 7, 0, 0], "new": [0, 0, 9, 9], "main": [0, 157, 0, 259]})
+    diff = server.get("diff", a=a, b=b)
+    rows = {r["function"][1]: r for r in diff["rows"]}
+    equal((diff["total_a"], diff["total_b"], diff["enough"]), (157, 259, True))
+    equal((rows["g"]["a"], rows["g"]["b"], rows["g"]["significant"], rows["g"]["state"]), (50, 150, True, "changed"))
+    equal((rows["new"]["state"], rows["old"]["state"]), ("new", "gone"))
+    assert rows["g"]["z"] > 3 and rows["f"]["z"] < -3, rows
+    equal(server.ask(API + "diff?a=%d&b=%d" % (a, a))[0], 400)
+    for p in (a, b):
+        server.post("profiles", method="DELETE", id=p)
+
+
+@check("-diff_base: both sides")
+def diff_base(server):
+    s = Server("-diff_base=" + DATA + "/worked_a.pb", DATA + "/worked_b.pb")
+    flame = Flame(s.get("flame", min=0))
+    equal(flame.has_two, True)
+    a, b = (sum(w for w, _ in traces(DATA + "/worked_%s.pb" % x, "ns")) for x in "ab")
+    equal((flame.total[0], flame.total_b[0]), (a, b))
+    equal(s.stop(), 0)
+
+
+@check("source: lines and weights as -list has them")
+def source(server):
+    path = PROFILES + "/go/cpu.t1.pb.gz"
+    p = server.add(path)
+    got = server.get("source", a=p["id"])
+    for f in got["functions"]:
+        equal(sum(line["flat"] for line in f["lines"]), f["flat"], f["function"][1])
+        assert not f["path_found"] and f["tried"] and all(line["text"] == "" for line in f["lines"]), f
+    hot = next(f for f in got["functions"] if sum(line["cum"] > 0 for line in f["lines"]) > 1)
+    name, file = hot["function"][:2], hot["file"]
+    src = os.path.join(TMP, "src")
+    os.makedirs(os.path.dirname(os.path.join(src, file)))
+    with open(os.path.join(src, file), "w") as f:
+        f.writelines("line %d of it </script>\n" % i for i in range(1, 2000))
+    one = server.get("source", a=p["id"], fn=name[0], source_path=src)
+    equal({f["function"][1] for f in one["functions"]}, {name[1]})
+    unit = one["unit"]
+    args = ("-unit=" + unit, "-source_path=" + src, path)
+    listed = cli("-list=^%s$" % re.escape(name[1]), *args).decode()
+    web = subprocess.run([KILN, "-weblist=^%s$" % re.escape(name[1]), "-output=" + TMP + "/weblist", *args], capture_output=True)
+    equal(web.returncode, 0)
+    with open(TMP + "/weblist") as f:
+        want = {int(n): (number("0" if flat == "." else flat), number(cum)) for n, flat, cum in
+                re.findall(r"^<span class=line> +(\d+)</span> <span class=\w+> +(\S+) +(\d\S*) ", f.read(), re.M)}
+    equal({n: cum for n, (_, cum) in want.items()},
+          {int(n): number(cum) for cum, n in re.findall(r"^ *\S+ +(\d\S*) +(\d+):line", listed, re.M)}, "-list and -weblist")
+    lines = {line["n"]: (line["flat"], line["cum"]) for f in one["functions"] for line in f["lines"] if line["cum"]}
+    assert len(lines) > 1, (lines, name, listed)
+    equal(lines, want, "lines of " + name[1])
+    assert all(line["text"] == "line %d of it </script>" % line["n"] for f in one["functions"] for line in f["lines"])
+    equal(server.ask(API + "source?f=nosuchfunction")[0], 400)
+    server.post("profiles", method="DELETE", id=p["id"])
+
+
+@check("graph: what -dot shows, drawn")
+def graph(server):
+    got = server.get("graph")
+    dot = cli("-dot", DATA + "/worked_a.pb").decode()
+    equal(len(got["nodes"]), len(re.findall(r"^N\d+ \[label", dot, re.M)))
+    equal(len(got["edges"]), len(re.findall(r"^N\d+ -> N\d+ ", dot, re.M)))
+    assert got["svg"].startswith("<svg") and 'id="node1"' in got["svg"] and "cluster_L" not in got["svg"]
+    assert any(line.startswith("Showing nodes") for line in got["legend"]), got["legend"]
+    equal(len(server.get("graph", n=1)["nodes"]), 1)
+
+
+def dot_directory(script):
+    path = tempfile.mkdtemp(dir=TMP)
+    with open(path + "/dot", "w") as f:
+        f.write("#!/bin/sh\n" + script)
+    os.chmod(path + "/dot", 0o755)
+    return path
+
+
+@check("graph without Graphviz: 501, in pprof's words")
+def no_dot(server):
+    s = Server(DATA + "/worked_a.pb", env={**os.environ, "PATH": "/nonexistent"})
+    status, _, body = s.ask(API + "graph")
+    equal((status, json.loads(body)["error"]), (501, "Could not execute dot; may need to install graphviz."))
+    equal(s.stop(), 0)
+
+
+def is_running(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@check("who goes away ends the work for him, and holds up nobody")
+def abandoned(server):
+    mark = TMP + "/dot.pid"
+    path = dot_directory("echo $$ >%s.new\nmv %s.new %s\nexec sleep 60\n" % (mark, mark, mark))
+    s = Server(DATA + "/worked_a.pb", env={**os.environ, "PATH": path + ":" + os.environ["PATH"]})
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.sendall(("GET %sgraph HTTP/1.1\r\nHost: %s\r\n\r\n" % (API, s.host)).encode())
+    start = time.time()
+    while not os.path.exists(mark) and time.time() - start < 10:
+        time.sleep(0.01)
+    pid = int(open(mark).read())
+    assert is_running(pid)
+    s.get("top")  # works meanwhile
+    c.close()
+    start = time.time()
+    while is_running(pid) and time.time() - start < 10:
+        time.sleep(0.005)
+    took = time.time() - start
+    assert took < (1 if IS_SLOW else 0.3), "dot ran on for %.3f s" % took
+    c = socket.create_connection(("127.0.0.1", s.port))  # and the end of the server waits for nobody
+    c.sendall(("GET %sgraph?n=3 HTTP/1.1\r\nHost: %s\r\n\r\n" % (API, s.host)).encode())
+    time.sleep(0.2)
+    start = time.time()
+    equal(s.stop(signal.SIGINT), 0)
+    assert time.time() - start < 2
+    c.close()
+
+
+# ---- pages, addresses, settings
+
+@check("addresses: pprof's words")
+def addresses(server):
+    profile = DATA + "/worked_a.pb"
+    for address, want in (("nonsense", "could not split http address: address nonsense: missing port in address"),
+                          ("a:b:c", "could not split http address: address a:b:c: too many colons in address"),
+                          ("localhost:abc", 'invalid port number: strconv.Atoi: parsing "abc": invalid syntax'),
+                          ("localhost:%d" % server.port, "listen tcp 127.0.0.1:%d: bind: address already in use" % server.port)):
+        equal(cli("-no_browser", "-http=" + address, profile, ok=False), "pprof: %s\n" % want)
+    got = subprocess.run([KILN, "-no_browser", "-http=:", profile], capture_output=True, text=True,
+                         env={k: v for k, v in os.environ.items() if k != "HOME"})
+    equal((got.returncode, got.stderr), (2, "pprof: neither $XDG_CONFIG_HOME nor $HOME are defined\n"))
+    got = cli("-no_browser", "-http=:", "-top", profile, ok=False)
+    equal(got, "pprof: -http is not compatible with an output format on the command line\n")
+
+
+@check("redirects, pages, and what there is not")
+def redirects(server):
+    for path, status, where in (("/", 307, "ui/"), ("/?f=x", 307, "ui/?f=x"), ("/top", 307, "ui/"), ("/a/b?c", 307, "../ui/?c"),
+                                ("/ui", 301, "ui/"), ("/ui/", 301, "flamegraph"), ("/ui/flamegraph2?f=a", 301, "flamegraph?f=a"),
+                                ("/ui/flamegraphold", 301, "flamegraph")):
+        got, headers, _ = server.ask(path)
+        equal((got, headers.get("location")), (status, where), path)
+    for path in ("/ui/nosuch", "/ui/static/nosuch.js", "/ui/static/../index.html", "/ui/static/%2e%2e%2findex.html", "/ui/top/x"):
+        status, _, body = server.ask(path)
+        equal((status, body), (404, b"404 page not found\n"), path)
+    equal(server.ask("/ui/api/v1/nosuch")[0], 404)
+    equal(server.ask("/ui/%zz")[0], 400)
+
+
+@check("download: the profile as it was loaded")
+def download(server):
+    for path in ("/ui/download", API + "export/original", "/ui/download?f=nosuch"):
+        status, headers, body = server.ask(path)
+        equal((status, headers["content-type"]), (200, "application/vnd.google.protobuf+gzip"))
+        assert headers["content-disposition"].startswith("attachment")
+        equal(gzip.decompress(body), gzip.decompress(cli("-proto", DATA + "/worked_a.pb")))
+
+
+@check("errors: pprof's words")
+def errors(server):
+    for path, want in (("top?n=abc", 'error setting config field nodecount: strconv.Atoi: parsing "abc": invalid syntax'),
+                       ("top?f=(", "parsing focus regexp: error parsing regexp: missing closing ): `(`"),
+                       ("top?sort=x", 'error setting config field sort: invalid "sort" value "x"'),
+                       ("peek?f=nosuch", "no matches found for regexp: nosuch"),
+                       ("search?re=1&q=[", "error parsing regexp: missing closing ]: `[`")):
+        status, headers, body = server.ask(API + path)
+        equal((status, json.loads(body)["error"]), (400, want), path)
+        equal(headers["content-type"], "application/json")
+
+
+@check("the same again: 304; gzip if it is accepted")
+def tags(server):
+    path = API + "export/dot"
+    status, headers, body = server.ask(path)
+    equal(status, 200)
+    equal(server.ask(path, headers={"If-None-Match": headers["etag"]})[0::2], (304, b""))
+    equal(headers["cache-control"], "no-cache")
+    _, packed, bytes_ = server.ask(path, headers={"Accept-Encoding": "gzip, br"})
+    equal((packed["content-encoding"], gzip.decompress(bytes_)), ("gzip", body))
+    status, headers, none = server.ask(path, method="HEAD")
+    equal((status, none, int(headers["content-length"])), (200, b"", len(body)))
+
+
+@check("settings: saved, read by pprof's rules, deleted")
+def settings(server):
+    file = os.environ["HOME"] + "/.config/pprof/settings.json"
+    assert not os.path.exists(file)
+    status, got = server.post("saveconfig", config="one", f="main", n="30", trim="f")
+    equal((status, [c["name"] for c in got["configs"]]), (200, ["one"]))
+    with open(file) as f:
+        equal(f.read(), '{\n  "configs": [\n    {\n      "name": "one",\n      "unit": "minimum",\n      "sort": "flat",\n'
+              '      "nodecount": 30,\n      "nodefraction": 0.005,\n      "edgefraction": 0.001,\n      "focus": "main"\n    }\n  ]\n}')
+    equal((os.stat(file).st_mode & 0o777, os.stat(os.path.dirname(file)).st_mode & 0o777), (0o644, 0o700))
+    server.post("saveconfig", config='t"<wo', call_tree=1, calltree="t")
+    query = {c["name"]: c["query"] for c in server.get("meta")["configs"]}
+    equal(query, {"one": "n=30&trim=f&f=main", 't"<wo': "calltree=t"})
+    equal(server.post("saveconfig", config="")[0], 400)
+    status, got = server.post("deleteconfig", method="DELETE", config="nosuch")
+    equal((status, got["error"]), (400, "config nosuch not found"))
+    status, _, _ = server.ask("/ui/deleteconfig?config=one", "DELETE", headers={"X-Kiln-Token": server.get("meta")["token"]})
+    equal(status, 200)
+    equal([c["name"] for c in server.get("configs")["configs"]], ['t"<wo'])
+    with open(file, "w") as f:
+        f.write("[1")
+    assert server.get("meta")["configs_error"].startswith("could not parse settings: "), server.get("meta")
+    equal(server.post("saveconfig", config="x")[0], 400)
+    with open(file) as f:
+        equal(f.read(), "[1", "a file that cannot be read stays")
+    os.unlink(file)
+
+
+@check("-html, and export: one file with everything in it")
+def html(server):
+    page = cli("-html", DATA + "/hostile.pb").decode()
+    assert "src=" not in re.sub(r"<script>.*</script>", "", page, flags=re.S)
+    data = re.search(r"window\.__KILN_DATA__ = (\{.*?\});\n", page, re.S)
+    if data:  # the page's own files may not be there yet
+        data = json.loads(data[1])
+        flame = Flame(base64.b64decode(data["flame"]))
+        equal(flame.total[0], sum(r[1] for r in data["top"]["rows"]))
+        equal(data["meta"]["profiles"][0]["id"], 0)
+        equal(len(re.findall(r"</script", page)), 1)
+    status, headers, body = server.ask(API + "export/html")
+    equal((status, headers["content-type"]), (200, "text/html; charset=utf-8"))
+    assert b"Content-Security-Policy" in body
+
+
+# ---- what must not work
+
+@check("other names than ours: 403")
+def hosts(server):
+    for host, want in (("localhost:%d" % server.port, 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("LOCALHOST", 200), ("127.1.2.3:5", 200),
+                       ("evil.example", 403), ("localhost.evil.example", 403), ("10.0.0.1", 403), ("[::2]", 403), ("", 403), ("[", 403)):
+        equal(server.ask(API + "meta", headers={"Host": host})[0], want, host)
+
+
+@check("writes of other sites, without the token, or by GET: refused")
+def writes(server):
+    token = {"X-Kiln-Token": server.get("meta")["token"]}
+    own = "http://" + server.host
+    for headers, want in (({}, 403), ({"X-Kiln-Token": "0" * 32}, 403), ({**token, "Origin": "http://evil.example"}, 403),
+                          ({**token, "Origin": "null"}, 403), ({**token, "Sec-Fetch-Site": "cross-site"}, 403),
+                          ({**token, "Sec-Fetch-Site": "same-site"}, 403), ({**token, "Origin": own, "Sec-Fetch-Site": "same-origin"}, 200)):
+        for path in (API + "saveconfig?config=x", "/ui/saveconfig?config=x"):
+            equal(server.ask(path, "POST", headers=headers)[0], want, headers)
+    for path in ("saveconfig", "deleteconfig", API[4:] + "saveconfig", API[4:] + "deleteconfig"):
+        equal(server.ask("/ui/%s?config=x" % path, headers=token)[0], 405, path)
+    equal([c["name"] for c in server.get("configs")["configs"]], ["x"])
+    server.post("deleteconfig", config="x")
+    equal(server.ask(API + "top", "PUT", headers=token)[0], 405)
+    equal(server.ask(API + "top", "POST", headers=token)[0], 405)
+    equal(server.ask(API + "meta", "OPTIONS", headers=token)[0], 405)
+
+
+@check("every answer has its safety headers")
+def headers(server):
+    for path in ("/", "/ui/top", API + "meta", API + "nosuch", "/ui/nosuch"):
+        got = server.ask(path)[1]
+        assert "default-src 'none'" in got["content-security-policy"] and "frame-ancestors 'none'" in got["content-security-policy"], path
+        equal((got["x-content-type-options"], got["referrer-policy"]), ("nosniff", "no-referrer"), path)
+        assert "access-control-allow-origin" not in got
+    equal(server.ask("/", headers={"Host": "evil"})[1]["x-content-type-options"], "nosniff")
+
+
+@check("profiles: what is no profile, too many, urls that are files")
+def uploads(server):
+    status, got = server.post("profiles", b"hello world", name="x.pb")
+    equal(status, 400)
+    assert "/proc" not in got["error"] and "x.pb" in got["error"], got
+    equal(server.post("profiles", b"")[0], 400)
+    for url in ("/etc/passwd", "file:///etc/passwd", DATA + "/worked_a.pb"):
+        equal(server.post("profiles", url=url)[0], 400, url)
+    ids = [server.add(DATA + "/worked_b.pb")["id"] for _ in range(7)]
+    with open(DATA + "/worked_b.pb", "rb") as f:
+        equal(server.post("profiles", f.read())[0], 413)
+    for id in ids:
+        equal(server.post("profiles", method="DELETE", id=id)[0], 200)
+    equal(server.post("profiles", method="DELETE", id=0)[0], 404)
+    equal(len(server.get("profiles")["profiles"]), 1)
+    equal(server.ask(API + "top?a=%d" % ids[0])[0], 404)
+
+
+def raw(server, data, wait=5):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as c:
+        out = b""
+        try:
+            c.sendall(data)
+            while True:
+                more = c.recv(65536)
+                if not more:
+                    break
+                out += more
+        except (TimeoutError, socket.timeout, ConnectionError):
+            pass
+        return out
+
+
+@check("requests that are too large, or none: refused, and the server lives")
+def hostile(server):
+    host = ("Host: %s\r\n" % server.host).encode()
+    big = raw(server, b"GET /ui/top HTTP/1.1\r\n" + host + b"X: " + b"a" * 300000 + b"\r\n\r\n")
+    assert big == b"" or re.match(rb"HTTP/1.1 4(13|31|00)", big), big[:100]
+    long = raw(server, b"GET /ui/top?" + b"a" * 300000 + b" HTTP/1.1\r\n" + host + b"\r\n")
+    assert long == b"" or re.match(rb"HTTP/1.1 4(14|31|00|13)", long), long[:100]
+    token = ("X-Kiln-Token: %s\r\n" % server.get("meta")["token"]).encode()
+    much = raw(server, b"POST /ui/saveconfig?config=x HTTP/1.1\r\n" + host + token + b"Content-Length: 99999999\r\n\r\n")
+    assert much.startswith(b"HTTP/1.1 413"), much[:100]
+    refused = raw(server, b"POST /ui/api/v1/profiles HTTP/1.1\r\n" + host + b"Content-Length: 99999999\r\n\r\n")
+    assert refused.startswith(b"HTTP/1.1 403"), refused[:100]  # before the body is read
+    for data in (b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" * 100, b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                 b"POST /ui/saveconfig HTTP/1.1\r\n" + host + token + b"Transfer-Encoding: chunked\r\n\r\nzzzz\r\n"):
+        raw(server, data, 0.3)
+    for query in ("f=" + "(" * 5000, "q=%ff%fe%00&re=1", "min=nan", "min=-1", "root=1.x", "a=-1", "a=99999999999999999999", "n=" + "9" * 400,
+                  "tf=%00", "g=%00", "si=nosuch", "unit=%00", "pivot=%00", "id=%ff", "fn=%ff%00", "&&&=&a&=;", "root=" + ".".join("1" * 2000)):
+        for what in ("flame", "top", "search", "function", "source", "labels", "peek", "diff", "export/csv"):
+            status = server.ask(API + what + "?" + query)[0]
+            assert status in (200, 400, 404), (what, query, status)
+    server.get("meta")
+
+
+@check("slow clients hold up nobody")
+def slow(server):
+    slow_ones = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
+    for c in slow_ones:
+        c.sendall(b"GET /ui/top HTTP/1.1\r\nHost: ")
+    start = time.time()
+    for _ in range(20):
+        server.get("top")
+    assert time.time() - start < 5
+    for c in slow_ones:
+        c.close()
+
+
+@check("50 clients at a time, some of whom go away: all are served, and memory does not grow")
+def crowd(server):
+    end, bad, served = [0.0], [], [0]
+    requests = ["top", "flame?min=0", "search?q=a", "labels", "peek?f=main", "source?f=main", "export/dot", "flame?dir=callers", "meta"]
+
+    def client(number):
+        i = number
+        while time.time() < end[0]:
+            path = API + requests[i % len(requests)]
+            if i % 7 == 0:  # new each time
+                path += ("&" if "?" in path else "?") + "nf=0.0000%d" % (i % 100000)
+            try:
+                if i % 11 == 0:
+                    with socket.create_connection(("127.0.0.1", server.port)) as c:
+                        c.sendall(("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (path, server.host)).encode())
+                else:
+                    status = server.ask(path)[0]
+                    served[0] += 1
+                    if status != 200:
+                        bad.append((path, status))
+            except Exception as e:
+                bad.append((path, repr(e)))
+            i += 50
+
+    def run(seconds):
+        end[0] = time.time() + seconds
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(50)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    run(1)
+    before = server.rss()
+    run(2)
+    equal(bad[:3], [])
+    assert served[0] > 200, served
+    grown = server.rss() - before
+    assert IS_SLOW or grown < 30 << 20, "%d bytes more" % grown
+    files = len(os.listdir("/proc/%d/fd" % server.process.pid))
+    assert files < 60, "%d files are open" % files
+
+
+@check("without libmicrohttpd: says what to install")
+def no_library(server):
+    lib = tempfile.mkdtemp(dir=TMP)
+    open(lib + "/libmicrohttpd.so.12", "w").close()
+    done = subprocess.run([KILN, "-no_browser", "-http=:", DATA + "/worked_a.pb"], capture_output=True, text=True,
+                          env={**os.environ, "LD_LIBRARY_PATH": lib})
+    equal(done.returncode, 2)
+    assert "install the package libmicrohttpd12" in done.stderr, done.stderr
+
+
+@check("-ui_dir: files from a directory")
+def ui_dir(server):
+    where = tempfile.mkdtemp(dir=TMP)
+    with open(where + "/index.html", "w") as f:
+        f.write("mine")
+    s = Server("-ui_dir=" + where, DATA + "/worked_a.pb")
+    equal(s.ask("/ui/top")[2], b"mine")
+    equal(s.ask("/ui/static/index.html")[2], b"mine")
+    equal(s.ask("/ui/static/..%2fhome")[0], 404)
+    equal(s.stop(), 0)
+
+
+@check("the server ends by SIGTERM with status 0")
+def ends(server):
+    equal(server.stop(), 0)
+
+
+def main():
+    failed = 0
+    server = Server(DATA + "/worked_a.pb")
+    try:
+        for i, (name, f) in enumerate(checks):
+            try:
+                f(server)
+                print("ok %d - %s" % (i + 1, name), flush=True)
+            except Exception as e:
+                failed += 1
+                print("not ok %d - %s" % (i + 1, name))
+                print("# %s: %s" % (type(e).__name__, "\n# ".join(str(e)[:3000].splitlines())), flush=True)
+        print("1..%d" % len(checks))
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+        shutil.rmtree(TMP, ignore_errors=True)
+    sys.exit(failed > 0)
+
+
+main()

@@ -199,10 +199,11 @@ struct path_params {
 	const uint32_t *root;	  /* a path; what does not go through it is lost where it leaves */
 	size_t nroot;
 	const atomic_bool *stop; /* or NULL */
+	int threads;
 };
 
-/* The frames that differ between sides must have been given common numbers by name_of. If stopped,
- * the tree is of no use. */
+/* There are one or two sides. The frames that differ between sides must have been given common
+ * numbers by name_of. If stopped, the tree is of no use. */
 void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side *sides,
 		    size_t nsides, const struct path_params *params);
 

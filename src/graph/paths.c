@@ -5,17 +5,19 @@
 #include <math.h>
 
 #include "base/map.h"
+#include "base/parallel.h"
 #include "base/vec.h"
+
+enum { PARALLEL_WALKERS = 1 << 15, PREFETCH_AHEAD = 24 };
 
 /* A sample on its way from one end of its stack to the other. */
 struct walker {
-	const uint32_t *stack;
-	uint32_t nstack;
-	uint32_t loc;	/* locations that are done */
-	uint32_t frame; /* frames of the next that are done */
-	uint32_t at;	/* path; within a level, step */
-	uint32_t last;	/* name of the frame that it is at, or NONE */
-	uint32_t side;
+	const uint32_t *stack; /* what is left of it */
+	uint32_t left;	       /* locations */
+	uint32_t frame : 31;   /* frames of the next that are done */
+	uint32_t side : 1;
+	uint32_t at;   /* path; within a level, step */
+	uint32_t last; /* name of the frame that it is at, or NONE */
 	int64_t w;
 };
 
@@ -28,6 +30,8 @@ struct step {
 
 struct builder {
 	const struct path_side *sides;
+	uint32_t
+		*singles[2]; /* by side and location: its only frame; NONE: it has another number */
 	const struct path_params *params;
 	double now, before; /* sums of all */
 	double cut;
@@ -35,6 +39,7 @@ struct builder {
 	uint32_t ncut;
 	vec(struct path) paths;
 	vec(struct walker) walkers;
+	vec(uint32_t) next;	/* by walker: its next frame, or NONE */
 	vec(struct step) steps; /* of this level */
 	vec(uint32_t) path_of;	/* by step; NONE: it is too light */
 	vec(struct step) own;	/* by path: what ends there */
@@ -44,38 +49,69 @@ struct builder {
 
 /* ---- walking */
 
-/* The next frame and its name. False: there is none. */
-static bool next_frame(const struct builder *b, struct walker *k, uint32_t *frame, uint32_t *name)
+/* The frame by its name. */
+static uint32_t named(const struct path_side *side, uint32_t frame)
+{
+	uint32_t node = frame & FRAME_NODE;
+
+	return (side->name_of ? side->name_of[node] : node) | (frame & FRAME_INLINED);
+}
+
+/* Most locations have one frame: that takes one look instead of four. */
+static uint32_t *find_singles(struct arena *a, const struct path_side *side)
+{
+	const struct frames *f = side->frames;
+	uint32_t *singles = arena_many_raw(a, side->p->nlocations, uint32_t);
+
+	for (uint32_t loc = 0; loc < side->p->nlocations; loc++)
+		singles[loc] = f->first[loc + 1] - f->first[loc] == 1
+				       ? named(side, f->lists[f->first[loc]])
+				       : NONE;
+	return singles;
+}
+
+static void leave_location(const struct builder *b, struct walker *k)
+{
+	k->stack += b->params->is_inverted;
+	k->left--;
+	k->frame = 0;
+}
+
+/* The next frame, by its name; NONE: there is none. */
+static uint32_t next_frame(const struct builder *b, struct walker *k)
 {
 	const struct path_side *side = &b->sides[k->side];
 	const struct frames *f = side->frames;
 	bool is_inverted = b->params->is_inverted;
 
-	for (; k->loc < k->nstack; k->loc++, k->frame = 0) {
-		uint32_t loc = k->stack[is_inverted ? k->loc : k->nstack - 1 - k->loc];
-		uint32_t first = f->first[loc], end = f->first[loc + 1];
+	for (; k->left; leave_location(b, k)) {
+		uint32_t loc = k->stack[is_inverted ? 0 : k->left - 1];
+		uint32_t frame = b->singles[k->side][loc], first, end;
 
+		if (frame != NONE) {
+			leave_location(b, k);
+			return frame;
+		}
+		first = f->first[loc];
+		end = f->first[loc + 1];
 		if (k->frame == end - first)
 			continue;
-		*frame = f->lists[is_inverted ? end - 1 - k->frame : first + k->frame];
+		frame = f->lists[is_inverted ? end - 1 - k->frame : first + k->frame];
 		k->frame++;
-		*name = *frame & FRAME_NODE;
-		if (side->name_of)
-			*name = side->name_of[*name];
-		return true;
+		return named(side, frame);
 	}
-	return false;
+	return NONE;
 }
 
 /* Goes to before the outermost occurrence of the pivot. */
 static bool seek_pivot(const struct builder *b, struct walker *k)
 {
 	struct walker at = *k, before = *k;
-	uint32_t frame, name;
+	uint32_t frame;
 	bool found = false;
 
-	for (; next_frame(b, &at, &frame, &name); before = at) {
-		if (name != b->params->pivot)
+	for (; (frame = next_frame(b, &at)) != NONE; before = at) {
+		if ((frame & FRAME_NODE) != b->params->pivot)
 			continue;
 		*k = before;
 		found = true;
@@ -90,9 +126,9 @@ static void start_sample(struct builder *b, uint32_t index, const struct sample 
 	const struct path_side *side = &b->sides[index];
 	const int64_t *values = sample_values(side->p, s);
 	struct walker k = { .stack = side->p->stacks + s->stack,
-			    .nstack = s->nstack,
+			    .left = s->nstack,
 			    .last = NONE,
-			    .side = index,
+			    .side = index & 1,
 			    .w = divided(values[side->value], side->mean ? values[0] : 0) };
 
 	if (!k.w || (b->params->pivot != NONE && !seek_pivot(b, &k)))
@@ -131,27 +167,47 @@ static bool same_step(const void *ctx, uint32_t index)
 	return s->parent == want->parent && s->frame == want->frame;
 }
 
-/* Takes the sample one frame further, or tells that there is none. */
-static bool advance(struct builder *b, struct walker *k)
+/* Finds the next frame of each of some walkers. */
+static void find_next(void *ctx, size_t piece)
 {
-	uint32_t frame, name, at;
-	struct step step;
-	const void *ctx[2] = { b, &step };
+	struct builder *b = ctx;
+	size_t first = piece * PARALLEL_WALKERS, end = first + PARALLEL_WALKERS;
 
-	do {
-		if (!next_frame(b, k, &frame, &name))
-			return false;
-	} while (b->params->collapses_recursion && name == k->last);
-	k->last = name;
-	step = (struct step){ k->at, name, frame & FRAME_INLINED, 0, 0 };
-	at = map_put(&b->map, hash_mix(b->seed, (uint64_t)step.parent << 32 | step.frame),
-		     b->steps.n, same_step, ctx);
+	if (stop_asked(b->params->stop))
+		return;
+	end = end < b->walkers.n ? end : b->walkers.n;
+	for (size_t i = first; i < end; i++) {
+		struct walker *k = &b->walkers.at[i];
+		uint32_t frame;
+
+		if (i + PREFETCH_AHEAD < end) {
+			const struct walker *later = &b->walkers.at[i + PREFETCH_AHEAD];
+
+			__builtin_prefetch(later->stack +
+					   (b->params->is_inverted ? 0 : later->left));
+		}
+		do
+			frame = next_frame(b, k);
+		while (b->params->collapses_recursion && frame != NONE &&
+		       (frame & FRAME_NODE) == k->last);
+		k->last = frame & FRAME_NODE;
+		b->next.at[i] = frame;
+	}
+}
+
+/* Takes the sample one frame further. */
+static void advance(struct builder *b, struct walker *k, uint32_t frame)
+{
+	struct step step = { k->at, frame & FRAME_NODE, frame & FRAME_INLINED, 0, 0 };
+	const void *ctx[2] = { b, &step };
+	uint32_t at = map_put(&b->map, hash_mix(b->seed, (uint64_t)step.parent << 32 | step.frame),
+			      b->steps.n, same_step, ctx);
+
 	if (at == b->steps.n)
 		vec_push(&b->steps, step);
 	b->steps.at[at].is_inline &= step.is_inline;
 	add_weight(&b->steps.at[at], k->w);
 	k->at = at;
-	return true;
 }
 
 /* ---- levels */
@@ -216,29 +272,34 @@ static void keep_heavy(struct builder *b)
 
 static void go_one_level_on(struct builder *b)
 {
-	size_t n = 0;
+	size_t n = 0, npieces = (b->walkers.n + PARALLEL_WALKERS - 1) / PARALLEL_WALKERS;
 
-	b->steps.n = 0;
+	b->steps.n = b->next.n = 0;
+	vec_reserve(&b->next, b->walkers.n);
+	parallel_for(b->params->threads, npieces, find_next, b);
+	if (stop_asked(b->params->stop))
+		return;
 	for (size_t i = 0; i < b->walkers.n; i++) {
 		struct walker k = b->walkers.at[i];
 
-		if (stop_asked_at(b->params->stop, i))
-			break;
-		if (advance(b, &k))
-			b->walkers.at[n++] = k;
-		else
+		if (b->next.at[i] == NONE) {
 			add_weight(&b->own.at[k.at], k.w);
+			continue;
+		}
+		advance(b, &k, b->next.at[i]);
+		b->walkers.at[n++] = k;
 	}
 	map_release(&b->map);
 	keep_heavy(b);
 	b->walkers.n = n;
 	n = 0;
 	for (size_t i = 0; i < b->walkers.n; i++) {
-		struct walker k = b->walkers.at[i];
+		uint32_t path = b->path_of.at[b->walkers.at[i].at];
 
-		k.at = b->path_of.at[k.at];
-		if (k.at != NONE)
-			b->walkers.at[n++] = k;
+		if (path == NONE)
+			continue;
+		b->walkers.at[n] = b->walkers.at[i];
+		b->walkers.at[n++].at = path;
 	}
 	b->walkers.n = n;
 }
@@ -264,8 +325,10 @@ void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side
 	struct builder b = { .sides = sides, .params = params, .seed = map_seed() };
 
 	*t = (struct path_tree){ .frames = t->frames };
-	for (size_t i = 0; i < nsides; i++)
-		start_walkers(&b, (uint32_t)i);
+	for (uint32_t i = 0; i < nsides; i++) {
+		b.singles[i] = find_singles(a, &sides[i]);
+		start_walkers(&b, i);
+	}
 	t->has_base = b.before > 0;
 	b.cut = fmax(b.now, b.before) * params->fraction;
 	add_path(&b, &(struct step){ .parent = NONE });
@@ -276,6 +339,7 @@ void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side
 	t->npaths = (uint32_t)b.paths.n;
 	t->paths = vec_adopt(a, &b.paths);
 	vec_release(&b.walkers);
+	vec_release(&b.next);
 	vec_release(&b.steps);
 	vec_release(&b.path_of);
 	vec_release(&b.own);
@@ -294,5 +358,6 @@ void path_tree_build(struct arena *a, struct path_tree *t, const struct profile 
 		       1,
 		       &(struct path_params){ .fraction = params->node_fraction,
 					      .drop_negative = params->drop_negative,
-					      .pivot = NONE });
+					      .pivot = NONE,
+					      .threads = params->threads });
 }

@@ -474,7 +474,8 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 						.value = o->value,
 						.mean = o->mean,
 						.drop_negative = o->drop_negative,
-						.node_fraction = o->node_fraction });
+						.node_fraction = o->node_fraction,
+						.threads = o->threads });
 	name_frames(&f);
 	place(&f);
 	put_document(&f);

@@ -332,6 +332,7 @@ static bool build(struct flame *f, struct err *e)
 					       .mean = s->r->params->mean,
 					       .is_before = f->nsides > 1 && i == 0 };
 	}
+	f->params.threads = f->sides[0].r->params->threads;
 	path_tree_grow(f->a, &f->tree, sides, f->nsides, &f->params);
 	if (stop_asked(f->params.stop))
 		return true;

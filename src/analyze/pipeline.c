@@ -368,6 +368,11 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 	return report_print(out, x->q->report, x->a, &x->p, &x->params, e);
 }
 
+static bool goes_on(const struct pipeline *x, struct err *e)
+{
+	return !stop_asked(x->q->stop) || err_set(e, ERR_IO, "stopped");
+}
+
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
 		    struct buf *warnings, struct err *e)
 {
@@ -383,8 +388,9 @@ bool analyze_report(struct session *s, const struct analyze_request *q, struct b
 
 	override_options(&x);
 	open_unfiltered(&x);
-	ok = (!relative || apply_filters(&x, e)) && set_params(&x, e) &&
-	     (relative || apply_filters(&x, e)) && print(&x, out, e);
+	ok = goes_on(&x, e) && (!relative || apply_filters(&x, e)) && goes_on(&x, e) &&
+	     set_params(&x, e) && goes_on(&x, e) && (relative || apply_filters(&x, e)) &&
+	     goes_on(&x, e) && print(&x, out, e);
 	regex_free(x.argument);
 	cache_release(&once);
 	arena_release(&scratch);

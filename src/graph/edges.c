@@ -442,6 +442,8 @@ static void count_samples(void *ctx, size_t index)
 		const int64_t *values = sample_values(p, &p->samples[i]);
 		int64_t w = values[x->params->value], div = x->params->mean ? values[0] : 0;
 
+		if (stop_asked_at(x->params->stop, i))
+			break;
 		if (!w && !div)
 			continue;
 		if (x->links && w > 0 && !x->repeats[p->samples[i].row])

@@ -86,6 +86,7 @@ struct graph_params {
 				     NULL, or with without_edges */
 	struct graph_memo *memo;  /* or NULL */
 	int threads;
+	const atomic_bool *stop; /* or NULL; once set, the graph is of no use */
 };
 
 /* What graphs of one profile have in common, kept from one graph_build to the next: give the same

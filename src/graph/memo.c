@@ -248,28 +248,48 @@ static void count_once(struct arena *a, struct weights *w, struct weights_walk *
 	weights_count(a, w, walk);
 }
 
+/* Weights that may not be complete are only for this once. */
+static void keep_weights(struct arena *a, struct graph_memo *m, struct base *b,
+			 const struct weights *w, struct arena *memory,
+			 const struct graph_params *params)
+{
+	if (!stop_asked(params->stop)) {
+		b->weights = *w;
+		arena_join(&b->arena, memory);
+		return;
+	}
+	arena_join(a, memory);
+	if (!m->whole) {
+		free(m->repeats);
+		m->repeats = NULL;
+	}
+}
+
 void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 		  const struct frames *f, const bool *wanted, const struct graph_params *params)
 {
 	struct graph_memo *m = params->memo;
 	struct base *b = m ? find_base(m, params) : NULL;
 	struct weights_walk walk = { .p = p, .f = f, .params = params, .wanted = wanted };
+	struct arena memory = { 0 };
 
 	if (!b) {
 		count_once(a, w, &walk);
 		return;
 	}
-	if (!b->weights.flat) {
-		find_repeats(m, &walk);
-		if (wanted && !walk.repeats && !walk.found_repeats) {
-			weights_count(a, w, &walk);
-			return;
-		}
-		walk.wanted = NULL;
-		if (!weights_by_difference(&b->arena, &b->weights, &walk))
-			weights_count(&b->arena, &b->weights, &walk);
+	if (b->weights.flat) {
+		*w = b->weights;
+		return;
 	}
-	*w = b->weights;
+	find_repeats(m, &walk);
+	if (wanted && !walk.repeats && !walk.found_repeats) {
+		weights_count(a, w, &walk);
+		return;
+	}
+	walk.wanted = NULL;
+	if (!weights_by_difference(&memory, w, &walk))
+		weights_count(&memory, w, &walk);
+	keep_weights(a, m, b, w, &memory, params);
 }
 
 /* ---- edges */
@@ -305,7 +325,7 @@ void memo_keep_edges(const struct graph *g, const struct edge_key *key,
 	struct base *b = params->memo ? find_base(params->memo, params) : NULL;
 	struct edge_list list = { .key = *key, .nedges = g->nedges };
 
-	if (!b || g->nedges > MAX_EDGES)
+	if (!b || g->nedges > MAX_EDGES || stop_asked(params->stop))
 		return;
 	list.key.fates = arena_copy(&list.arena, key->fates, key->nfates * sizeof(*key->fates));
 	list.edges = arena_copy(&list.arena, g->edges, g->nedges * sizeof(*g->edges));

@@ -146,6 +146,8 @@ static void add_samples(struct tree *t)
 		const int64_t *values = sample_values(p, &p->samples[i]);
 		struct walk *k = &walks[n];
 
+		if (stop_asked_at(t->params->stop, i))
+			break;
 		k->w = values[t->params->value];
 		k->div = t->params->mean ? values[0] : 0;
 		if (!k->w && !k->div)
@@ -258,6 +260,8 @@ static void tag_nodes(struct arena *a, const struct tree *t, struct graph *g, co
 		struct unroll u = unroll_start(t->p, s);
 		uint32_t frames[UNROLLED + UNROLL_STEP], n, at = NONE;
 
+		if (stop_asked_at(t->params->stop, i))
+			break;
 		if (!w && !div)
 			continue;
 		while ((n = unroll(&u, t->f, frames))) {
@@ -289,7 +293,8 @@ void tree_build(struct arena *a, struct graph *g, const struct profile *p, const
 	g->is_tree = true;
 	to = choose_nodes(&scratch, &t, g);
 	make_graph(a, &t, g, to);
-	if (params->visual && tags_exist(p))
+	/* Of a tree that is not complete, samples would not find their nodes. */
+	if (params->visual && tags_exist(p) && !stop_asked(params->stop))
 		tag_nodes(a, &t, g, to);
 	vec_release(&t.nodes);
 	vec_release(&t.divs);

@@ -175,6 +175,8 @@ static void count_piece(void *ctx, size_t index)
 		const int64_t *values = sample_values(x->p, s);
 		int64_t w = values[params->value], div = params->mean ? values[0] : 0;
 
+		if (stop_asked_at(params->stop, i))
+			break;
 		/* What is inlined is summed without sign. */
 		if (to->by_location && w >= 0 && !x->walk->repeats[s->row])
 			count_locations(x, to, s, w);

@@ -74,6 +74,7 @@ static void build_graph(struct report_run *r, unsigned flags)
 			    .only = flags & REPORT_ONLY_NAMED ? o->regex : NULL,
 			    .memo = o->memo,
 			    .threads = o->threads,
+			    .stop = o->stop,
 		    });
 }
 
@@ -93,7 +94,10 @@ bool report_print(struct buf *out, const struct report *report, struct arena *a,
 		if (!(report->flags & REPORT_OWN_UNITS))
 			choose_unit(&r, report->flags & REPORT_UNDIVIDED);
 	}
-	ok = report->run(out, &r, e);
+	if (stop_asked(params->stop))
+		ok = err_set(e, ERR_IO, "stopped");
+	else
+		ok = report->run(out, &r, e);
 	buf_release(&text);
 	return ok;
 }

@@ -13,7 +13,7 @@ static const char *const reports[] = { "top",	    "tree",   "peek",	    "traces"
 				       "raw",	    "tags",   "dot",	    "list",
 				       "callgrind", "proto",  "topproto",   "comments",
 				       "folded",    "disasm", "flamegraph", "speedscope",
-				       "weblist" };
+				       "weblist",   "html" };
 static const char *const regexps[] = { "", "a", "^main", "." };
 static const char *const tags[] = { "", "1kb:", "key=x", "a,b" };
 

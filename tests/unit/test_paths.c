@@ -118,3 +118,169 @@ TEST(no_samples_are_one_empty_path)
 	assert_string_equal(paths_text(&w, &p, (struct graph_params){ 0 }), "0 0 0\n");
 	world_release(&w);
 }
+
+/* The same for a tree that is grown with other parameters. `pivot` and `root` are names. */
+static const char *grown_text(struct world *w, const struct profile *p, struct path_params params,
+			      const char *pivot, const char *root)
+{
+	struct granularity keep = { .inlines = true, .function = true };
+	struct path_tree t = { .npaths = 0 };
+	uint32_t nodes[10];
+	struct str rest = str_of(root);
+
+	frames_init(&w->arena, &t.frames, p, &keep, false);
+	params.pivot = NONE;
+	params.root = nodes;
+	for (uint32_t i = 0; i < t.frames.nnodes; i++) {
+		struct node_info info;
+
+		frames_info(&t.frames, p, i, &info);
+		if (str_eq(profile_str(p, info.name), str_of(pivot)))
+			params.pivot = i;
+	}
+	while (rest.n) {
+		struct str name = str_cut(&rest, ';');
+
+		for (uint32_t i = 0; i < t.frames.nnodes; i++) {
+			struct node_info info;
+
+			frames_info(&t.frames, p, i, &info);
+			if (str_eq(profile_str(p, info.name), name))
+				nodes[params.nroot] = i;
+		}
+		params.nroot++;
+	}
+	path_tree_grow(&w->arena, &t, &(struct path_side){ .p = p, .frames = &t.frames }, 1,
+		       &params);
+	w->text.n = 0;
+	for (uint32_t i = 0; i < t.npaths; i++) {
+		for (uint32_t k = i; k; k = t.paths[k].parent) {
+			struct node_info info;
+
+			frames_info(&t.frames, p, t.paths[k].frame, &info);
+			node_info_text(&w->text, p, &info);
+			buf_char(&w->text, t.paths[k].parent ? '<' : ' ');
+		}
+		buf_printf(&w->text, "%lld-%lld\n", (long long)t.paths[i].now,
+			   (long long)t.paths[i].lost_now);
+	}
+	buf_char(&w->text, '\0');
+	return w->text.p;
+}
+
+static const char *grow(struct world *w, const char *stacks, struct path_params params,
+			const char *pivot, const char *root)
+{
+	struct profile p = folded(w, stacks);
+
+	return grown_text(w, &p, params, pivot, root);
+}
+
+TEST(trees_from_the_leaves)
+{
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, "main;f;g 3\nmain;g 4\nmain 2\n",
+				 (struct path_params){ .is_inverted = true }, "", ""),
+			    "9-0\ng 7-0\nmain 2-0\nf<g 3-0\nmain<g 4-0\nmain<f<g 3-0\n");
+	world_release(&w);
+}
+
+TEST(trees_from_a_function_on)
+{
+	const char *stacks = "main;f;f;g 3\nmain;g;f 4\nmain;x 2\n";
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0 }, "f", ""),
+			    "7-0\nf 7-0\nf<f 3-0\ng<f<f 3-0\n");
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .is_inverted = true }, "f", ""),
+			    "7-0\nf 7-0\nmain<f 3-0\ng<f 4-0\nmain<g<f 4-0\n");
+	world_release(&w);
+}
+
+TEST(recursion_is_one_frame)
+{
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, "main;f;f;f;g 3\nmain;f;g;f 4\n",
+				 (struct path_params){ .collapses_recursion = true }, "", ""),
+			    "7-0\nmain 7-0\nf<main 7-0\ng<f<main 7-0\nf<g<f<main 4-0\n");
+	world_release(&w);
+}
+
+TEST(what_is_cut_is_lost_where_it_was)
+{
+	const char *stacks = "main;f;g 90\nmain;f;h 9\nmain;i;j 1\n";
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.05 }, "", ""),
+			    "100-0\nmain 100-1\nf<main 99-0\ng<f<main 90-0\nh<f<main 9-0\n");
+	/* Of 99, and what is not below main;f. */
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.1 }, "", "main;f"),
+			    "100-0\nmain 100-1\nf<main 99-9\ng<f<main 90-0\n");
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0 }, "", "main;i"),
+			    "100-0\nmain 100-99\ni<main 1-0\nj<i<main 1-0\n");
+	world_release(&w);
+}
+
+/* Functions of one letter are known by it. */
+static uint32_t *letters(struct world *w, const struct profile *p, const struct frames *f)
+{
+	uint32_t *of = arena_many(&w->arena, f->nnodes, uint32_t);
+
+	for (uint32_t i = 0; i < f->nnodes; i++) {
+		struct node_info info;
+
+		frames_info(f, p, i, &info);
+		of[i] = (unsigned char)profile_str(p, info.name).p[0];
+	}
+	return of;
+}
+
+TEST(two_profiles_by_common_names)
+{
+	struct granularity keep = { .inlines = true, .function = true };
+	struct world w;
+	struct profile a, b;
+	struct frames frames[2];
+	struct path_tree t = { .npaths = 0 };
+
+	world_init(&w);
+	a = folded(&w, "main;f 3\nmain;g 4\n");
+	b = folded(&w, "main;g 5\n");
+	frames_init(&w.arena, &frames[0], &a, &keep, false);
+	frames_init(&w.arena, &frames[1], &b, &keep, false);
+	path_tree_grow(
+		&w.arena, &t,
+		(struct path_side[]){
+			{ .p = &a,
+			  .frames = &frames[0],
+			  .name_of = letters(&w, &a, &frames[0]),
+			  .is_before = true },
+			{ .p = &b, .frames = &frames[1], .name_of = letters(&w, &b, &frames[1]) } },
+		2, &(struct path_params){ .pivot = NONE });
+	assert_true(t.has_base);
+	assert_int_equal(t.npaths, 4);
+	assert_int_equal(t.paths[0].before, 7);
+	assert_int_equal(t.paths[0].now, 5);
+	for (uint32_t i = 2; i < 4; i++) {
+		assert_int_equal(t.paths[i].before, t.paths[i].frame == 'g' ? 4 : 3);
+		assert_int_equal(t.paths[i].now, t.paths[i].frame == 'g' ? 5 : 0);
+	}
+	world_release(&w);
+}
+
+TEST(a_stopped_walk_ends)
+{
+	struct world w;
+	atomic_bool stop = true;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, "main;f 3\n", (struct path_params){ .stop = &stop }, "", ""),
+			    "0-0\n");
+	world_release(&w);
+}

@@ -80,7 +80,9 @@ $(OUT)/%.inc: src/% Makefile
 	@mkdir -p $(@D)
 	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
 
-# The web page's files in one table.
+# The web page's files in one table; made again when a file comes or goes. (The folder has a rule, or make
+# would think of assets.c.)
+src/web/assets: ;
 $(OUT)/src/web/assets.o: | $(OUT)/web/assets.inc
 $(OUT)/web/assets.inc: $(wildcard src/web/assets src/web/assets/*) tools/assets.sh
 	@mkdir -p $(@D)

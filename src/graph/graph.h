@@ -192,7 +192,8 @@ struct path_side {
 };
 
 struct path_params {
-	double fraction; /* of the whole, or of what goes through `root` */
+	double fraction;    /* of the whole, or of what goes through `root` */
+	uint32_t max_paths; /* the heaviest; 0: no limit */
 	bool drop_negative;
 	bool is_inverted;	  /* from the leaf to its callers */
 	bool collapses_recursion; /* a frame that is the same as its caller's is left out */

@@ -1,14 +1,27 @@
 /* paths.c - the call tree level by level: callers first, and on with only those samples whose path
- * is heavy enough to be seen. Most paths of a large profile are not, and are never made. */
+ * is heavy enough to be seen. Most paths of a large profile are not, and are never made.
+ *
+ * Samples are dealt out to the cores once. At each level a core takes its own a frame further and
+ * counts where they are; what all of them have counted is then added up, and decides which paths
+ * there are. */
 #include "graph/graph.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/map.h"
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_WALKERS = 1 << 15, PREFETCH_AHEAD = 24 };
+enum {
+	MAX_PIECES = 16,
+	PIECE_SAMPLES = 20000, /* fewer are not worth a thread */
+	BLOCK = 32,	       /* samples whose memory is asked for at once */
+	PREFETCH_AHEAD = 24,
+};
+
+/* As the frame of a step: the stack ends. */
+#define END NONE
 
 /* A sample on its way from one end of its stack to the other. */
 struct walker {
@@ -16,7 +29,7 @@ struct walker {
 	uint32_t left;	       /* locations */
 	uint32_t frame : 31;   /* frames of the next that are done */
 	uint32_t side : 1;
-	uint32_t at;   /* path; within a level, step */
+	uint32_t at;   /* step of its piece in the level before */
 	uint32_t last; /* name of the frame that it is at, or NONE */
 	int64_t w;
 };
@@ -28,22 +41,33 @@ struct step {
 	int64_t now, before;
 };
 
+struct step_table {
+	vec(struct step) steps;
+	struct map map;
+};
+
+/* The samples of one core. */
+struct piece {
+	size_t first, end; /* of all samples of both sides */
+	vec(struct walker) walkers;
+	vec(uint32_t) path_of; /* by step of the level before; NONE: it is too light */
+	struct step_table t;   /* of this level */
+	double now, before;    /* sums of its samples */
+};
+
 struct builder {
 	const struct path_side *sides;
+	const struct path_params *params;
 	uint32_t
 		*singles[2]; /* by side and location: its only frame; NONE: it has another number */
-	const struct path_params *params;
-	double now, before; /* sums of all */
+	struct piece pieces[MAX_PIECES];
+	size_t npieces;
 	double cut;
 	size_t level;
 	uint32_t ncut;
 	vec(struct path) paths;
-	vec(struct walker) walkers;
-	vec(uint32_t) next;	/* by walker: its next frame, or NONE */
-	vec(struct step) steps; /* of this level */
-	vec(uint32_t) path_of;	/* by step; NONE: it is too light */
-	vec(struct step) own;	/* by path: what ends there */
-	struct map map;
+	vec(struct step) all; /* by path: what goes through */
+	vec(struct step) own; /* by path: what ends there */
 	uint64_t seed;
 };
 
@@ -77,7 +101,7 @@ static void leave_location(const struct builder *b, struct walker *k)
 	k->frame = 0;
 }
 
-/* The next frame, by its name; NONE: there is none. */
+/* The next frame, by its name; END: there is none. */
 static uint32_t next_frame(const struct builder *b, struct walker *k)
 {
 	const struct path_side *side = &b->sides[k->side];
@@ -100,7 +124,19 @@ static uint32_t next_frame(const struct builder *b, struct walker *k)
 		k->frame++;
 		return named(side, frame);
 	}
-	return NONE;
+	return END;
+}
+
+/* The same, but not the one it is at again if recursion is to be one frame. */
+static uint32_t next_other_frame(const struct builder *b, struct walker *k)
+{
+	uint32_t frame;
+
+	do
+		frame = next_frame(b, k);
+	while (b->params->collapses_recursion && frame != END && (frame & FRAME_NODE) == k->last);
+	k->last = frame & FRAME_NODE;
+	return frame;
 }
 
 /* Goes to before the outermost occurrence of the pivot. */
@@ -110,7 +146,7 @@ static bool seek_pivot(const struct builder *b, struct walker *k)
 	uint32_t frame;
 	bool found = false;
 
-	for (; (frame = next_frame(b, &at)) != NONE; before = at) {
+	for (; (frame = next_frame(b, &at)) != END; before = at) {
 		if ((frame & FRAME_NODE) != b->params->pivot)
 			continue;
 		*k = before;
@@ -121,7 +157,7 @@ static bool seek_pivot(const struct builder *b, struct walker *k)
 	return found;
 }
 
-static void start_sample(struct builder *b, uint32_t index, const struct sample *s)
+static void start_sample(struct builder *b, struct piece *x, uint32_t index, const struct sample *s)
 {
 	const struct path_side *side = &b->sides[index];
 	const int64_t *values = sample_values(side->p, s);
@@ -135,21 +171,27 @@ static void start_sample(struct builder *b, uint32_t index, const struct sample 
 		return;
 	if (side->is_before)
 		k.w = k.w > 0 ? -k.w : k.w;
-	*(k.w > 0 ? &b->now : &b->before) += fabs((double)k.w);
-	vec_push(&b->walkers, k);
+	*(k.w > 0 ? &x->now : &x->before) += fabs((double)k.w);
+	vec_push(&x->walkers, k);
 }
 
-static void start_walkers(struct builder *b, uint32_t index)
+static void start_piece(void *ctx, size_t index)
 {
-	const struct profile *p = b->sides[index].p;
+	struct builder *b = ctx;
+	struct piece *x = &b->pieces[index];
+	uint32_t nfirst = b->sides[0].p->nsamples;
 
-	vec_reserve(&b->walkers, p->nsamples);
-	for (uint32_t i = 0; i < p->nsamples; i++) {
-		if (stop_asked_at(b->params->stop, i))
-			return;
-		start_sample(b, index, &p->samples[i]);
+	vec_reserve(&x->walkers, x->end - x->first);
+	vec_push(&x->path_of, 0);
+	for (size_t i = x->first; i < x->end && !stop_asked_at(b->params->stop, i); i++) {
+		if (i < nfirst)
+			start_sample(b, x, 0, &b->sides[0].p->samples[i]);
+		else
+			start_sample(b, x, 1, &b->sides[1].p->samples[i - nfirst]);
 	}
 }
+
+/* ---- counting */
 
 static void add_weight(struct step *to, int64_t w)
 {
@@ -161,56 +203,133 @@ static void add_weight(struct step *to, int64_t w)
 
 static bool same_step(const void *ctx, uint32_t index)
 {
-	const struct builder *b = ((const void *const *)ctx)[0];
-	const struct step *want = ((const void *const *)ctx)[1], *s = &b->steps.at[index];
+	const struct step_table *t = ((const void *const *)ctx)[0];
+	const struct step *want = ((const void *const *)ctx)[1], *s = &t->steps.at[index];
 
 	return s->parent == want->parent && s->frame == want->frame;
 }
 
-/* Finds the next frame of each of some walkers. */
-static void find_next(void *ctx, size_t piece)
+static uint64_t hash_step(const struct builder *b, uint32_t parent, uint32_t frame)
 {
-	struct builder *b = ctx;
-	size_t first = piece * PARALLEL_WALKERS, end = first + PARALLEL_WALKERS;
+	return hash_mix(b->seed, (uint64_t)parent << 32 | frame);
+}
 
-	if (stop_asked(b->params->stop))
-		return;
-	end = end < b->walkers.n ? end : b->walkers.n;
-	for (size_t i = first; i < end; i++) {
-		struct walker *k = &b->walkers.at[i];
-		uint32_t frame;
+/* The step in the table, which is added if it is new. */
+static uint32_t put_step(struct step_table *t, uint64_t hash, uint32_t parent, uint32_t frame,
+			 bool is_inline)
+{
+	struct step step = { parent, frame, is_inline, 0, 0 };
+	const void *ctx[2] = { t, &step };
+	uint32_t at = map_put(&t->map, hash, t->steps.n, same_step, ctx);
 
-		if (i + PREFETCH_AHEAD < end) {
-			const struct walker *later = &b->walkers.at[i + PREFETCH_AHEAD];
+	if (at == t->steps.n)
+		vec_push(&t->steps, step);
+	t->steps.at[at].is_inline &= is_inline;
+	return at;
+}
+
+static void clear_table(struct step_table *t)
+{
+	t->steps.n = 0;
+	map_release(&t->map);
+}
+
+static void release_table(struct step_table *t)
+{
+	vec_release(&t->steps);
+	map_release(&t->map);
+}
+
+/* Some walkers on their way: each where it comes from, and where it goes. */
+struct block {
+	size_t n;
+	struct walker walkers[BLOCK];
+	uint32_t parents[BLOCK], frames[BLOCK];
+	uint64_t hashes[BLOCK];
+};
+
+/* Takes walkers from *i on; those on paths that are too light are left behind. */
+static void fill_block(const struct builder *b, struct piece *x, size_t *i, struct block *to)
+{
+	for (to->n = 0; *i < x->walkers.n && to->n < BLOCK; ++*i) {
+		struct walker *k = &to->walkers[to->n];
+		uint32_t parent, frame;
+
+		if (*i + PREFETCH_AHEAD < x->walkers.n) {
+			const struct walker *later = &x->walkers.at[*i + PREFETCH_AHEAD];
 
 			__builtin_prefetch(later->stack +
 					   (b->params->is_inverted ? 0 : later->left));
 		}
-		do
-			frame = next_frame(b, k);
-		while (b->params->collapses_recursion && frame != NONE &&
-		       (frame & FRAME_NODE) == k->last);
-		k->last = frame & FRAME_NODE;
-		b->next.at[i] = frame;
+		*k = x->walkers.at[*i];
+		parent = x->path_of.at[k->at];
+		if (parent == NONE)
+			continue;
+		frame = next_other_frame(b, k);
+		to->parents[to->n] = parent;
+		to->frames[to->n] = frame;
+		to->hashes[to->n] = hash_step(b, parent, frame == END ? END : frame & FRAME_NODE);
+		map_prefetch(&x->t.map, to->hashes[to->n++]);
 	}
 }
 
-/* Takes the sample one frame further. */
-static void advance(struct builder *b, struct walker *k, uint32_t frame)
+/* Takes the samples of a piece one frame further. */
+static void advance_piece(void *ctx, size_t index)
 {
-	struct step step = { k->at, frame & FRAME_NODE, frame & FRAME_INLINED, 0, 0 };
-	const void *ctx[2] = { b, &step };
-	uint32_t at = map_put(&b->map, hash_mix(b->seed, (uint64_t)step.parent << 32 | step.frame),
-			      b->steps.n, same_step, ctx);
+	struct builder *b = ctx;
+	struct piece *x = &b->pieces[index];
+	size_t kept = 0;
+	struct block block;
 
-	if (at == b->steps.n)
-		vec_push(&b->steps, step);
-	b->steps.at[at].is_inline &= step.is_inline;
-	add_weight(&b->steps.at[at], k->w);
-	k->at = at;
+	clear_table(&x->t);
+	for (size_t i = 0; i < x->walkers.n && !stop_asked(b->params->stop);) {
+		fill_block(b, x, &i, &block);
+		for (size_t k = 0; k < block.n; k++) {
+			uint32_t frame = block.frames[k];
+			bool is_end = frame == END;
+
+			block.walkers[k].at =
+				put_step(&x->t, block.hashes[k], block.parents[k],
+					 is_end ? END : frame & FRAME_NODE, frame & FRAME_INLINED);
+			add_weight(&x->t.steps.at[block.walkers[k].at], block.walkers[k].w);
+			x->walkers.at[kept] = block.walkers[k];
+			kept += !is_end;
+		}
+	}
+	x->walkers.n = kept;
 }
 
 /* ---- levels */
+
+static void add_step(struct step *to, const struct step *s)
+{
+	to->now = int_add(to->now, s->now);
+	to->before = int_add(to->before, s->before);
+	to->is_inline &= s->is_inline;
+}
+
+/* Adds up what the pieces have counted. Their path_of become steps of the sum. */
+static void join_pieces(struct builder *b, struct step_table *sum)
+{
+	for (size_t i = 0; i < b->npieces; i++) {
+		struct piece *x = &b->pieces[i];
+
+		x->path_of.n = 0;
+		for (size_t k = 0; k < x->t.steps.n; k++) {
+			const struct step *s = &x->t.steps.at[k];
+			uint32_t at = NONE;
+
+			if (s->frame == END) {
+				add_step(&b->own.at[s->parent], s);
+			} else {
+				at = put_step(sum, hash_step(b, s->parent, s->frame), s->parent,
+					      s->frame, s->is_inline);
+				add_step(&sum->steps.at[at], s);
+			}
+			vec_push(&x->path_of, at);
+		}
+	}
+}
 
 /* What ends at a path: a sample's leaf, or callees that are too light. */
 static bool end_at(struct builder *b, uint32_t path, int64_t now, int64_t before)
@@ -242,6 +361,12 @@ static void add_path(struct builder *b, const struct step *s)
 		&b->paths,
 		(struct path){ .parent = s->parent, .frame = s->frame, .is_inline = s->is_inline });
 	vec_push(&b->own, (struct step){ 0 });
+	vec_push(&b->all, *s);
+}
+
+static double weight_of(const struct step *s)
+{
+	return (double)s->now + (double)s->before;
 }
 
 /* Is there a path for this step? One is no wider than both sides together. */
@@ -249,17 +374,19 @@ static bool is_kept(const struct builder *b, const struct step *s)
 {
 	if (b->level < b->params->nroot)
 		return s->frame == b->params->root[b->level];
-	return (double)s->now + (double)s->before >= b->cut;
+	return weight_of(s) >= b->cut;
 }
 
-static void keep_heavy(struct builder *b)
+/* Makes paths of the heavy steps; step -> path, or NONE. */
+static uint32_t *keep_heavy(struct builder *b, const struct step_table *sum)
 {
-	b->path_of.n = 0;
-	for (size_t i = 0; i < b->steps.n; i++) {
-		const struct step *s = &b->steps.at[i];
+	uint32_t *to = xcalloc(sum->steps.n, sizeof(*to));
+
+	for (size_t i = 0; i < sum->steps.n; i++) {
+		const struct step *s = &sum->steps.at[i];
 		bool kept = is_kept(b, s);
 
-		vec_push(&b->path_of, kept ? (uint32_t)b->paths.n : NONE);
+		to[i] = kept ? (uint32_t)b->paths.n : NONE;
 		if (kept)
 			add_path(b, s);
 		else
@@ -267,42 +394,93 @@ static void keep_heavy(struct builder *b)
 		if (kept && b->level + 1 == b->params->nroot)
 			b->cut = fmax((double)s->now, (double)s->before) * b->params->fraction;
 	}
-	b->level++;
+	return to;
+}
+
+static void rename_paths(struct builder *b, const uint32_t *to)
+{
+	for (size_t i = 0; i < b->npieces; i++) {
+		struct piece *x = &b->pieces[i];
+
+		for (size_t k = 0; k < x->path_of.n; k++)
+			if (x->path_of.at[k] != NONE)
+				x->path_of.at[k] = to[x->path_of.at[k]];
+	}
 }
 
 static void go_one_level_on(struct builder *b)
 {
-	size_t n = 0, npieces = (b->walkers.n + PARALLEL_WALKERS - 1) / PARALLEL_WALKERS;
+	struct step_table sum = { 0 };
+	uint32_t *to;
 
-	b->steps.n = b->next.n = 0;
-	vec_reserve(&b->next, b->walkers.n);
-	parallel_for(b->params->threads, npieces, find_next, b);
-	if (stop_asked(b->params->stop))
-		return;
-	for (size_t i = 0; i < b->walkers.n; i++) {
-		struct walker k = b->walkers.at[i];
+	parallel_for((int)b->npieces, b->npieces, advance_piece, b);
+	if (!stop_asked(b->params->stop)) {
+		join_pieces(b, &sum);
+		to = keep_heavy(b, &sum);
+		rename_paths(b, to);
+		free(to);
+	}
+	b->level++;
+	release_table(&sum);
+}
 
-		if (b->next.at[i] == NONE) {
-			add_weight(&b->own.at[k.at], k.w);
+/* ---- no more paths than asked for */
+
+static int heavier_first(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The weight of the lightest path that stays, and how many of just that weight do. */
+static double find_limit(const struct builder *b, uint32_t max, uint32_t *nequal)
+{
+	double *weights = xcalloc(b->all.n, sizeof(*weights)), limit;
+
+	for (size_t i = 1; i < b->all.n; i++)
+		weights[i - 1] = weight_of(&b->all.at[i]);
+	qsort(weights, b->all.n - 1, sizeof(*weights), heavier_first);
+	limit = weights[max - 1];
+	*nequal = 0;
+	for (uint32_t i = 0; i < max; i++)
+		*nequal += weights[i] == limit;
+	free(weights);
+	return limit;
+}
+
+/* Keeps the heaviest paths. Callers are no lighter than their callees, and come before them, so
+ * that they stay if these do. */
+static void keep_most(struct builder *b, uint32_t max)
+{
+	uint32_t *to = xcalloc(b->paths.n, sizeof(*to)), n = 1, nequal;
+	double limit = find_limit(b, max, &nequal);
+
+	for (size_t i = 1; i < b->paths.n; i++) {
+		struct step *s = &b->all.at[i];
+		double weight = weight_of(s);
+		bool is_equal = weight == limit && nequal;
+
+		nequal -= is_equal;
+		s->parent = to[s->parent];
+		to[i] = weight > limit || is_equal ? n : NONE;
+		if (to[i] == NONE) {
+			if (s->parent != NONE)
+				cut_off(b, s);
 			continue;
 		}
-		advance(b, &k, b->next.at[i]);
-		b->walkers.at[n++] = k;
+		b->paths.at[n] = b->paths.at[i];
+		b->paths.at[n].parent = s->parent;
+		b->own.at[n] = b->own.at[i];
+		b->all.at[n++] = *s;
 	}
-	map_release(&b->map);
-	keep_heavy(b);
-	b->walkers.n = n;
-	n = 0;
-	for (size_t i = 0; i < b->walkers.n; i++) {
-		uint32_t path = b->path_of.at[b->walkers.at[i].at];
-
-		if (path == NONE)
-			continue;
-		b->walkers.at[n] = b->walkers.at[i];
-		b->walkers.at[n++].at = path;
-	}
-	b->walkers.n = n;
+	b->paths.n = b->own.n = b->all.n = n;
+	b->cut = fmax(b->cut, limit);
+	rename_paths(b, to);
+	free(to);
 }
+
+/* ---- all of it */
 
 /* Callees are part of their callers. */
 static void sum_up(struct builder *b)
@@ -319,31 +497,71 @@ static void sum_up(struct builder *b)
 	}
 }
 
+/* Deals the samples out, and tells what all of them weigh. */
+static double start(struct builder *b, size_t nsides)
+{
+	size_t n = b->sides[0].p->nsamples + (nsides > 1 ? b->sides[1].p->nsamples : 0);
+	size_t most = n / PIECE_SAMPLES + 1, threads = (size_t)b->params->threads;
+	double now = 0, before = 0;
+
+	b->npieces = threads < most ? threads : most;
+	b->npieces = b->npieces < 1 ? 1 : b->npieces > MAX_PIECES ? MAX_PIECES : b->npieces;
+	for (size_t i = 0; i < b->npieces; i++) {
+		b->pieces[i].first = n * i / b->npieces;
+		b->pieces[i].end = n * (i + 1) / b->npieces;
+	}
+	parallel_for((int)b->npieces, b->npieces, start_piece, b);
+	for (size_t i = 0; i < b->npieces; i++) {
+		now += b->pieces[i].now;
+		before += b->pieces[i].before;
+	}
+	b->cut = fmax(now, before) * b->params->fraction;
+	return before;
+}
+
+static bool goes_on(const struct builder *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->npieces; i++)
+		n += b->pieces[i].walkers.n;
+	return n && !stop_asked(b->params->stop);
+}
+
+static void release(struct builder *b)
+{
+	for (size_t i = 0; i < b->npieces; i++) {
+		vec_release(&b->pieces[i].walkers);
+		vec_release(&b->pieces[i].path_of);
+		release_table(&b->pieces[i].t);
+	}
+	vec_release(&b->own);
+	vec_release(&b->all);
+}
+
 void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side *sides,
 		    size_t nsides, const struct path_params *params)
 {
 	struct builder b = { .sides = sides, .params = params, .seed = map_seed() };
+	uint32_t max = params->max_paths;
 
 	*t = (struct path_tree){ .frames = t->frames };
-	for (uint32_t i = 0; i < nsides; i++) {
+	for (size_t i = 0; i < nsides; i++)
 		b.singles[i] = find_singles(a, &sides[i]);
-		start_walkers(&b, i);
-	}
-	t->has_base = b.before > 0;
-	b.cut = fmax(b.now, b.before) * params->fraction;
+	t->has_base = start(&b, nsides) > 0;
 	add_path(&b, &(struct step){ .parent = NONE });
-	while (b.walkers.n && !stop_asked(params->stop))
+	while (goes_on(&b)) {
 		go_one_level_on(&b);
+		if (max && b.paths.n / 2 > max)
+			keep_most(&b, max);
+	}
+	if (max && b.paths.n - 1 > max)
+		keep_most(&b, max);
 	sum_up(&b);
 	t->ncut = b.ncut;
 	t->npaths = (uint32_t)b.paths.n;
 	t->paths = vec_adopt(a, &b.paths);
-	vec_release(&b.walkers);
-	vec_release(&b.next);
-	vec_release(&b.steps);
-	vec_release(&b.path_of);
-	vec_release(&b.own);
-	map_release(&b.map);
+	release(&b);
 }
 
 void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,

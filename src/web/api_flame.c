@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define DEFAULT_FRACTION 0.00025
-enum { VERSION = 1, TWO_COLUMNS = 1, INVERTED = 2, MAX_ROOT = 100000 };
+enum { VERSION = 1, TWO_COLUMNS = 1, INVERTED = 2, MAX_ROOT = 100000, MAX_NODES = 60000 };
 
 struct side {
 	struct report_run *r;
@@ -75,6 +75,7 @@ static bool read_params(struct flame *f, struct err *e)
 				      .is_inverted = str_eq(api_param(q, "dir"), STR("callers")),
 				      .collapses_recursion = api_flag(q, "rc"),
 				      .pivot = NONE,
+				      .max_paths = MAX_NODES,
 				      .stop = q->http->abandoned };
 	if (min.n && (number_parse_float(min, &f->params.fraction) != NUMBER_OK ||
 		      !(f->params.fraction >= 0 && f->params.fraction <= 1)))

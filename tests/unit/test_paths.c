@@ -284,3 +284,41 @@ TEST(a_stopped_walk_ends)
 			    "0-0\n");
 	world_release(&w);
 }
+
+TEST(the_heaviest_paths_stay)
+{
+	const char *stacks = "main;a;b;c;d 1\nmain;a;b;x 2\nmain;e;f;g 2\nmain;h 1\nmain;i;j 3\n";
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .max_paths = 4 }, "", ""),
+			    "9-0\nmain 9-3\na<main 3-0\ni<main 3-3\nb<a<main 3-3\n");
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .max_paths = 1 }, "", ""),
+			    "9-0\nmain 9-9\n");
+	world_release(&w);
+}
+
+TEST(a_deep_path_ends_where_the_limit_is)
+{
+	struct world w;
+	struct buf stack = { 0 };
+	struct path_tree t = { .npaths = 0 };
+	struct granularity keep = { .inlines = true, .function = true };
+	struct profile p;
+
+	world_init(&w);
+	for (int i = 0; i < 1000; i++)
+		buf_puts(&stack, "f;");
+	buf_puts(&stack, "f 7\nf 1\n");
+	buf_char(&stack, '\0');
+	p = folded(&w, stack.p);
+	frames_init(&w.arena, &t.frames, &p, &keep, false);
+	path_tree_grow(&w.arena, &t, &(struct path_side){ .p = &p, .frames = &t.frames }, 1,
+		       &(struct path_params){ .pivot = NONE, .max_paths = 50 });
+	assert_int_equal(t.npaths, 51);
+	assert_int_equal(t.paths[0].now, 8);
+	assert_int_equal(t.paths[50].now, 7);
+	assert_int_equal(t.paths[50].lost_now, 7);
+	buf_release(&stack);
+	world_release(&w);
+}

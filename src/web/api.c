@@ -7,6 +7,9 @@
 #include "base/number.h"
 #include "base/utf8.h"
 
+/* Expressions have a limit; of longer names the first bytes do. */
+enum { MAX_QUOTED = 1000 };
+
 struct str api_param(const struct api_call *q, const char *name)
 {
 	return http_target_param(&q->http->target, name);
@@ -77,6 +80,10 @@ const char *api_quoted(struct arena *a, struct str text)
 {
 	struct buf out = { 0 };
 	const char *pattern;
+	bool is_cut = text.n > MAX_QUOTED;
+
+	if (is_cut)
+		text.n = MAX_QUOTED;
 
 	buf_char(&out, '^');
 	while (text.n) {
@@ -92,7 +99,8 @@ const char *api_quoted(struct arena *a, struct str text)
 		}
 		text = str_from(text, n);
 	}
-	buf_char(&out, '$');
+	if (!is_cut)
+		buf_char(&out, '$');
 	pattern = str_dup(a, buf_view(&out));
 	buf_release(&out);
 	return pattern;

@@ -1,5 +1,5 @@
 /* api_profiles.c - profiles that are opened and closed while the server runs. */
-#include "web/site.h"
+#include "web/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -122,8 +122,9 @@ bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
 		return false;
 	}
 	pthread_mutex_lock(&l->lock);
-	api_put_profile(out, q, l);
+	name_functions(q->site, l);
 	pthread_mutex_unlock(&l->lock);
+	buf_str(out, buf_view(&l->about));
 	buf_char(out, '\n');
 	profiles_drop(&q->site->profiles, l);
 	return true;

@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "web/assets.h"
+#include "web/bundle.h"
 #include "web/names.h"
 
 /* Only this file: no request to anywhere. */
@@ -14,94 +15,10 @@
 	"'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "     \
 	"form-action 'none'\">\n"
 
-enum { MAX_MODULES = 200 };
-
 struct page {
 	struct buf *out;
 	const char *dir; /* of the assets; "": the program's own */
-	const char *done[MAX_MODULES];
-	size_t ndone;
-	struct arena *a;
 };
-
-/* ---- scripts */
-
-/* The text must not end the element that it stands in. */
-static void put_inline(struct buf *out, struct str text)
-{
-	while (text.n) {
-		size_t at = str_find(text, STR("</"));
-
-		if (at == STR_NONE)
-			break;
-		buf_add(out, text.p, at);
-		buf_puts(out, "<\\/");
-		text = str_from(text, at + 2);
-	}
-	buf_str(out, text);
-}
-
-static void put_module(struct page *p, struct str name);
-
-/* import { a, b } from "./x.js"; */
-static void follow_import(struct page *p, struct str line)
-{
-	size_t start = str_find(line, STR("./"));
-	struct str name;
-
-	if (start == STR_NONE)
-		return;
-	name = str_from(line, start + 2);
-	for (size_t i = 0; i < name.n; i++)
-		if (name.p[i] == '"' || name.p[i] == '\'')
-			name.n = i;
-	put_module(p, name);
-}
-
-static bool is_import(struct str line)
-{
-	return str_has_prefix(line, STR("import "));
-}
-
-/* May it be written now? Only once, and not again while those it imports are. */
-static bool begin_module(struct page *p, struct str name)
-{
-	for (size_t i = 0; i < p->ndone; i++)
-		if (str_eq(name, str_of(p->done[i])))
-			return false;
-	if (p->ndone == MAX_MODULES)
-		return false;
-	p->done[p->ndone++] = str_dup(p->a, name);
-	return true;
-}
-
-static void put_module(struct page *p, struct str name)
-{
-	struct buf text = { 0 };
-	struct str rest;
-
-	if (!begin_module(p, name) || !asset_read(&text, p->dir, name)) {
-		buf_release(&text);
-		return;
-	}
-	for (rest = buf_view(&text); rest.n;) {
-		struct str line = str_cut(&rest, '\n');
-
-		if (is_import(line))
-			follow_import(p, line);
-	}
-	for (rest = buf_view(&text); rest.n;) {
-		struct str line = str_cut(&rest, '\n');
-
-		if (is_import(line))
-			continue;
-		if (str_has_prefix(line, STR("export ")))
-			line = str_from(line, sizeof("export ") - 1);
-		put_inline(p->out, line);
-		buf_char(p->out, '\n');
-	}
-	buf_release(&text);
-}
 
 /* ---- data */
 
@@ -186,11 +103,10 @@ static void put_style(struct page *p, struct str name)
 {
 	struct buf text = { 0 };
 
-	if (asset_read(&text, p->dir, name)) {
-		buf_puts(p->out, "<style>\n");
-		put_inline(p->out, buf_view(&text));
-		buf_puts(p->out, "</style>\n");
-	}
+	bundle_style(&text, p->dir, name);
+	buf_puts(p->out, "<style>\n");
+	bundle_put_inline(p->out, buf_view(&text));
+	buf_puts(p->out, "</style>\n");
 	buf_release(&text);
 }
 
@@ -198,7 +114,6 @@ static void put_style(struct page *p, struct str name)
 static void put_document(struct page *p, struct str index, struct str data)
 {
 	struct buf scripts = { 0 };
-	struct page end = { .out = &scripts, .dir = p->dir, .a = p->a };
 
 	while (index.n) {
 		struct str line = str_cut(&index, '\n');
@@ -207,11 +122,11 @@ static void put_document(struct page *p, struct str index, struct str data)
 		if (str_has_suffix(name, STR(".css"))) {
 			put_style(p, name);
 		} else if (str_has_suffix(name, STR(".js"))) {
-			put_module(&end, name);
+			bundle_script(&scripts, p->dir, name);
 		} else if (str_contains(line, STR("</body>"))) {
 			buf_puts(p->out, "<script>\n");
 			buf_str(p->out, data);
-			buf_str(p->out, buf_view(&scripts));
+			bundle_put_inline(p->out, buf_view(&scripts));
 			buf_puts(p->out, "</script>\n</body>\n");
 		} else {
 			buf_str(p->out, line);
@@ -247,7 +162,8 @@ static bool collect_data(struct report_run *r, const struct html_params *params,
 	q.options.drop_negative = r->params->drop_negative;
 	functions_init(&site.functions);
 	profiles_init(&site.profiles);
-	q.profile = profiles_lend(&site.profiles, r->p, r->params->threads, params->name);
+	q.profile = profiles_lend(&site.profiles, r->p, r->params->threads, params->name,
+				  &line.options);
 	ok = put_data(data, &q, e);
 	buf_release(&q.warnings);
 	profiles_drop(&site.profiles, q.profile);
@@ -261,7 +177,7 @@ static bool run_html(struct buf *out, struct report_run *r, struct err *e)
 {
 	static const struct html_params usual = { "", "profile" };
 	const struct html_params *params = r->params->into ? r->params->into : &usual;
-	struct page p = { .out = out, .dir = params->dir, .a = r->a };
+	struct page p = { .out = out, .dir = params->dir };
 	struct buf index = { 0 }, data = { 0 };
 	bool ok = asset_read(&index, params->dir, STR("index.html")) ||
 		  err_set(e, ERR_NOTFOUND, "%s/index.html cannot be read", params->dir);

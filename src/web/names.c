@@ -77,6 +77,19 @@ void name_graph_frames(struct report_run *r, struct frames *f)
 					     .memo = r->params->memo });
 }
 
+void name_functions(struct site *site, struct loaded *l)
+{
+	const struct profile *p = &loaded_session(l)->profile;
+
+	for (uint32_t i = 0; i < p->nfunctions; i++) {
+		struct name_facts *facts = &l->facts[p->functions[i].name];
+
+		if (facts->is_known && !facts->id)
+			facts->id = functions_add(&site->functions,
+						  profile_str(p, p->functions[i].name));
+	}
+}
+
 uint32_t name_find(struct site *site, struct str number_or_text)
 {
 	struct functions *t = &site->functions;

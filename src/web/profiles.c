@@ -144,6 +144,7 @@ static void loaded_free(struct loaded *l)
 		session_release(&l->named);
 	session_release(&l->session);
 	buf_release(&l->missing);
+	buf_release(&l->about);
 	arena_release(&l->arena);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
@@ -233,11 +234,14 @@ void profiles_release(struct profiles *t)
 }
 
 struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int threads,
-			     const char *name)
+			     const char *name, const struct analyze_options *o)
 {
 	struct session s = { .profile = *p, .threads = threads };
+	struct loaded *l = add(t, &s, name);
 
-	return add(t, &s, name);
+	if (l)
+		loaded_describe(l, o);
+	return l;
 }
 
 size_t profiles_list(struct profiles *t, uint32_t ids[PROFILES_MAX])
@@ -289,6 +293,7 @@ struct loaded *profiles_load(struct profiles *t, const struct command_line *c, c
 			PROFILES_MAX);
 	if (l) {
 		l->missing = missing;
+		loaded_describe(l, &c->options);
 	} else {
 		session_release(&s);
 		buf_release(&missing);

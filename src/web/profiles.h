@@ -31,6 +31,7 @@ struct loaded {
 	struct name_facts *facts; /* by string */
 	size_t nfacts;
 	struct buf missing; /* a line for each binary whose names are missing: why */
+	struct buf about;   /* JSON for the page; made once, as reports add to the strings */
 	unsigned holders;
 	pthread_mutex_t lock;
 };
@@ -54,9 +55,11 @@ bool profiles_remove(struct profiles *t, uint32_t id);
  */
 struct loaded *profiles_load(struct profiles *t, const struct command_line *c, const char *name,
 			     struct buf *warnings, struct err *e);
+/* Fills in `about`. */
+void loaded_describe(struct loaded *l, const struct analyze_options *o);
 /* One that belongs to somebody else, who keeps it as long. Held. */
 struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int threads,
-			     const char *name);
+			     const char *name, const struct analyze_options *o);
 /* Numbers of all of them, in the order in which they came. */
 size_t profiles_list(struct profiles *t, uint32_t ids[PROFILES_MAX]);
 

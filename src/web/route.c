@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "web/assets.h"
+#include "web/bundle.h"
 
 enum { LOCK_WAIT_NS = 20 * 1000 * 1000, MAX_SMALL_BODY = 64 << 10 };
 
@@ -118,6 +119,19 @@ static void redirect_to_ui(const struct http_call *call, struct http_reply *r)
 
 /* ---- files */
 
+/* What the page starts with comes as one script, so that it need not ask for each of its modules;
+ * those who work on it see them as they are. */
+static bool read_asset(struct buf *out, const char *dir, struct str name)
+{
+	if (!*dir && str_eq(name, STR("app.js")))
+		bundle_script(out, dir, name);
+	else if (!*dir && str_has_suffix(name, STR(".css")))
+		bundle_style(out, dir, name);
+	else
+		return asset_read(out, dir, name);
+	return out->n;
+}
+
 static void serve_file(struct site *site, struct http_reply *r, struct str name)
 {
 	const char *dir = site->params.c->options.ui_dir;
@@ -129,7 +143,7 @@ static void serve_file(struct site *site, struct http_reply *r, struct str name)
 	if (r->content) {
 		r->status = 200;
 		http_reply_header(r, "Cache-Control", "no-cache");
-	} else if (asset_read(&bytes, dir, name)) {
+	} else if (read_asset(&bytes, dir, name)) {
 		reply_bytes(r, 200, &bytes, asset_type(name));
 		answers_add(&site->answers, key, r->content);
 	} else {

@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/path.h"
-#include "web/site.h"
+#include "web/names.h"
 
 enum { BROWSER_WAIT_MS = 500 };
 
@@ -194,6 +194,8 @@ bool web_serve(const struct web_params *params, struct err *e)
 	pthread_mutex_init(&site.settings, NULL);
 	guard_make_token(site.token);
 	first = profiles_load(&site.profiles, params->c, first_name(params->c), &warnings, e);
+	if (first)
+		name_functions(&site, first);
 	profiles_drop(&site.profiles, first);
 	params->warn(&warnings);
 	ok = first && read_address(&a, params->c->options.http, &site.host, &port, e) &&

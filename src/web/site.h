@@ -77,14 +77,13 @@ bool api_report(struct api_call *q, struct session *s, const struct report *repo
 		const char *argument, void *into, struct buf *out, struct err *e);
 /* Adds ,"warnings":[...] */
 void api_put_warnings(struct api_call *q, struct buf *out);
-/* A regular expression that matches exactly this text. */
+/* A regular expression that matches exactly this text; if it is very long, what begins as it does.
+ */
 const char *api_quoted(struct arena *a, struct str text);
 /* Lets others work on the profiles, of which this call needs no more. */
 void api_unlock(struct api_call *q);
 /* "type":"cpu","unit":"nanoseconds" */
 void api_put_type(struct buf *out, const struct report_run *r);
-/* {"id":0,"name":...}: the profile, for meta and profiles. */
-void api_put_profile(struct buf *out, struct api_call *q, struct loaded *l);
 /* "profiles":[...] */
 void api_put_profiles(struct buf *out, struct api_call *q);
 /* "configs":[...]: names and queries of saved settings. */

@@ -30,8 +30,8 @@ static struct site *make_site(void)
 	strings_init(&strings);
 	if (!profile_read(&p, &arena, &strings, str_of(stacks), 1 << 20, &e))
 		abort();
-	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "a"));
-	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "b"));
+	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "a", &line.options));
+	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "b", &line.options));
 	return &site;
 }
 

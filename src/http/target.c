@@ -61,9 +61,9 @@ static void parse_query(struct arena *a, struct str query, struct http_target *o
 
 bool http_target_parse(struct arena *a, struct str target, struct http_target *out, struct err *e)
 {
-	struct str path = str_cut(&target, '?');
+	struct str raw = target, path = str_cut(&target, '?');
 
-	*out = (struct http_target){ .raw_query = target };
+	*out = (struct http_target){ .raw = raw, .raw_query = target };
 	if (!path.n || path.p[0] != '/')
 		return err_set(e, ERR_FORMAT, "the path of a request starts with /");
 	if (!decode(a, path, false, &out->path))

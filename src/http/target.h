@@ -13,6 +13,7 @@ struct http_param {
 };
 
 struct http_target {
+	struct str raw;	      /* all of it, as it came */
 	struct str path;      /* starts with a '/' */
 	struct str raw_query; /* what follows the '?', not decoded; p == NULL: there is no '?' */
 	struct http_param *params;

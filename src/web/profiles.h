@@ -34,6 +34,9 @@ struct loaded {
 	struct buf about;   /* JSON for the page; made once, as reports add to the strings */
 	unsigned holders;
 	pthread_mutex_t lock;
+	/* Of the thread that works ahead: what it makes, or NULL; and whether it should let go. */
+	_Atomic(const char *) ahead;
+	atomic_bool is_wanted;
 };
 
 struct profiles {

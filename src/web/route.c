@@ -180,7 +180,37 @@ static const struct route *find_route(struct str path, struct str method, bool *
 	return NULL;
 }
 
-/* The profile that a parameter names, held and locked. */
+/* Everything that an answer depends on. */
+static const char *answer_key(struct api_call *q)
+{
+	const struct http_target *t = &q->http->target;
+	struct buf key = { 0 };
+	const char *text;
+
+	buf_str(&key, t->path);
+	buf_char(&key, '?');
+	buf_str(&key, t->raw_query);
+	text = str_dup(q->a, buf_view(&key));
+	buf_release(&key);
+	return text;
+}
+
+/* Another may have made it while we waited for the profile. */
+static bool reply_kept(struct api_call *q)
+{
+	struct http_reply *r = q->reply;
+
+	if (r->status)
+		return true;
+	r->content = q->key ? answers_find(&q->site->answers, q->key) : NULL;
+	if (!r->content)
+		return false;
+	r->status = 200;
+	http_reply_header(r, "Cache-Control", "no-cache");
+	return true;
+}
+
+/* The profile that a parameter names, held. */
 static bool open_profile(struct api_call *q, const char *param, struct loaded **out, struct err *e)
 {
 	struct str text = api_param(q, param);
@@ -195,6 +225,17 @@ static bool open_profile(struct api_call *q, const char *param, struct loaded **
 	return err_set(e, ERR_NOTFOUND, "there is no profile %.*s any more", STR_ARG(text));
 }
 
+/* Who works ahead goes on only if that is what is asked for. */
+static void interrupt_ahead(struct api_call *q, struct loaded *l)
+{
+	const char *ahead = atomic_load(&l->ahead);
+
+	if (ahead && q->http->abandoned != &l->is_wanted &&
+	    !str_eq(str_of(ahead), q->http->target.raw))
+		atomic_store(&l->is_wanted, true);
+}
+
+/* False without an error: another has made the answer meanwhile. */
 static bool lock_profile(struct api_call *q, struct loaded *l, struct err *e)
 {
 	for (;;) {
@@ -204,8 +245,11 @@ static bool lock_profile(struct api_call *q, struct loaded *l, struct err *e)
 		until.tv_nsec += LOCK_WAIT_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
+		interrupt_ahead(q, l);
 		if (pthread_mutex_timedlock(&l->lock, &until) == 0)
 			return true;
+		if (reply_kept(q))
+			return false;
 		if (stop_asked(q->http->abandoned))
 			return err_set(e, ERR_IO, "nobody waits for the answer any more");
 	}
@@ -264,35 +308,7 @@ static int status_of(const struct api_call *q, const struct err *e)
 	return e->kind == ERR_IO ? 500 : 400;
 }
 
-/* Everything that an answer depends on. */
-static const char *answer_key(struct api_call *q)
-{
-	const struct http_target *t = &q->http->target;
-	struct buf key = { 0 };
-	const char *text;
-
-	buf_str(&key, t->path);
-	buf_char(&key, '?');
-	buf_str(&key, t->raw_query);
-	text = str_dup(q->a, buf_view(&key));
-	buf_release(&key);
-	return text;
-}
-
-/* Another may have made it while we waited for the profile. */
-static bool reply_kept(struct api_call *q, const struct route *route, const char *key)
-{
-	struct http_reply *r = q->reply;
-
-	r->content = route->flags & KEPT ? answers_find(&q->site->answers, key) : NULL;
-	if (!r->content)
-		return false;
-	r->status = 200;
-	http_reply_header(r, "Cache-Control", "no-cache");
-	return true;
-}
-
-static void run_route(struct api_call *q, const struct route *route, const char *key)
+static void run_route(struct api_call *q, const struct route *route)
 {
 	struct buf out = { 0 };
 	struct err e = { 0 };
@@ -300,19 +316,16 @@ static void run_route(struct api_call *q, const struct route *route, const char 
 
 	if (ok && (route->flags & PROFILE))
 		ok = open_profiles(q, &e);
-	if (ok && reply_kept(q, route, key)) {
-		close_profiles(q);
-		return;
+	if (ok && !reply_kept(q)) {
+		ok = route->run(q, &out, &e);
+		if (ok)
+			reply_bytes(q->reply, 200, &out, q->type);
+		if (ok && q->key)
+			answers_add(&q->site->answers, q->key, q->reply->content);
 	}
-	ok = ok && route->run(q, &out, &e);
-	close_profiles(q);
-	if (ok) {
-		reply_bytes(q->reply, 200, &out, q->type);
-		if (route->flags & KEPT)
-			answers_add(&q->site->answers, key, q->reply->content);
-	} else {
+	close_profiles(q); /* not before others can find the answer */
+	if (!q->reply->status)
 		reply_error(q->reply, status_of(q, &e), e.text);
-	}
 	buf_release(&out);
 }
 
@@ -325,10 +338,11 @@ static void serve_route(struct site *site, struct http_call *call, struct http_r
 			      .a = &call->arena,
 			      .options = site->params.c->options,
 			      .type = "application/json" };
-	const char *key = answer_key(&q);
 
-	if (!reply_kept(&q, route, key))
-		run_route(&q, route, key);
+	if (route->flags & KEPT)
+		q.key = answer_key(&q);
+	if (!reply_kept(&q))
+		run_route(&q, route);
 	buf_release(&q.warnings);
 }
 

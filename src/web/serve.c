@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/path.h"
+#include "web/ahead.h"
 #include "web/names.h"
 
 enum { BROWSER_WAIT_MS = 500 };
@@ -156,6 +157,7 @@ static bool serve(struct site *site, uint16_t port, struct err *e)
 					     .handle = site_handle,
 					     .ctx = site };
 	struct http_server *server;
+	struct ahead *ahead;
 	char address[300], line[400];
 	sigset_t ends;
 	int signal;
@@ -173,8 +175,10 @@ static bool serve(struct site *site, uint16_t port, struct err *e)
 		 site->host, http_server_port(server));
 	snprintf(line, sizeof(line), "Serving web UI on http://%s", address);
 	site->params.tell(line);
+	ahead = ahead_start(site);
 	start_browser(site, address);
 	sigwait(&ends, &signal);
+	ahead_stop(ahead);
 	http_server_stop(server);
 	return true;
 }

@@ -37,6 +37,7 @@ struct api_call {
 	struct analyze_options options;
 	struct loaded *profile, *other; /* sides a and b; `other` may be NULL */
 	bool is_locked;			/* are they? */
+	const char *key;		/* of the answer, if that is kept; else NULL */
 	struct buf warnings;
 	const char *type; /* of the content; JSON unless changed */
 	int status;	  /* of a failure; 0: what its kind says */

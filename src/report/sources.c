@@ -63,7 +63,9 @@ const struct source *sources_find(struct sources *s, struct str path)
 		memset(s->all, 0, s->nall * sizeof(*s->all));
 		s->bytes = 0;
 	}
-	if (!source_read(&s->arena, &source->file, path, &s->params, &e))
+	if (s->allows && !s->allows(s->allows_ctx, path))
+		source->error = STR("not shown: the profile of the command line does not name it");
+	else if (!source_read(&s->arena, &source->file, path, &s->params, &e))
 		source->error = str_of(str_dup(&s->arena, str_of(e.text)));
 	s->bytes += source_bytes(&source->file);
 	source->is_read = true;

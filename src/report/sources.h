@@ -19,6 +19,9 @@ struct sources {
 	size_t nall;
 	struct arena arena;
 	size_t bytes;
+	/* May the file be shown? NULL: all may. Set after sources_open. */
+	bool (*allows)(const void *ctx, struct str path);
+	const void *allows_ctx;
 };
 
 /* Looks where the report's options say, by default in the current directory. */

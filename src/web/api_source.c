@@ -15,6 +15,7 @@ struct listing {
 	struct report_run *r;
 	struct annotation annotation;
 	struct sources sources;
+	struct loaded *first; /* that of the command line */
 };
 
 static void put_weights(struct buf *out, int64_t flat, int64_t cum)
@@ -186,14 +187,34 @@ static void put_functions(struct listing *x)
 	buf_printf(x->out, "],\"more\":%zu", n > MOST_FUNCTIONS ? n - MOST_FUNCTIONS : 0);
 }
 
+/* A profile that came over the network may name any file of this machine. Of those, only what the
+ * one of the command line names as well is shown. */
+static bool is_named_here(const void *ctx, struct str path)
+{
+	const struct loaded *first = ctx;
+
+	return strings_find(&first->files, path);
+}
+
+static void restrict_sources(struct listing *x)
+{
+	x->first = profiles_hold(&x->q->site->profiles, 0);
+	if (x->first == x->q->profile)
+		return;
+	x->sources.allows = is_named_here;
+	x->sources.allows_ctx = x->first;
+}
+
 static bool run_source(struct buf *out, struct report_run *r, struct err *e)
 {
 	struct listing x = { .q = r->params->into, .out = out, .r = r };
 	bool ok = annotate(r, &x.annotation, e);
 
 	if (ok && (ok = sources_open(&x.sources, r, e))) {
+		restrict_sources(&x);
 		put_functions(&x);
 		sources_close(&x.sources);
+		profiles_drop(&x.q->site->profiles, x.first);
 	}
 	annotation_release(&x.annotation);
 	return ok;
@@ -205,12 +226,15 @@ static const struct report report_source_lines = {
 	.run = run_source,
 };
 
-/* Where to look for sources may be said for one request, as on the command line. */
+/* Where to look for sources may be said for one request, as on the command line; not by other
+ * machines. */
 static bool take_paths(struct api_call *q, struct err *e)
 {
 	static const char *const names[] = { "source_path", "trim_path" };
 	const struct option_table *table = analyze_option_table();
 
+	if (!q->site->is_loopback_only)
+		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct str value = api_param(q, names[i]);
 

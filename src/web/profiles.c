@@ -116,6 +116,27 @@ static void learn_names(struct loaded *l)
 		learn_location(l, p, &p->locations[i]);
 }
 
+static void learn_files(struct loaded *l)
+{
+	const struct profile *p = &l->session.profile;
+	bool *is_done = xcalloc(p->strings->n, sizeof(*is_done));
+	struct buf clean = { 0 };
+
+	strings_init(&l->files);
+	for (uint32_t i = 0; i < p->nfunctions; i++) {
+		uint32_t file = p->functions[i].filename;
+
+		if (!file || is_done[file])
+			continue;
+		is_done[file] = true;
+		clean.n = 0;
+		path_clean(&clean, profile_str(p, file));
+		strings_add(&l->files, buf_view(&clean));
+	}
+	buf_release(&clean);
+	free(is_done);
+}
+
 struct session *loaded_session(struct loaded *l)
 {
 	return l->named.threads ? &l->named : &l->session;
@@ -143,6 +164,7 @@ static void loaded_free(struct loaded *l)
 	if (l->named.threads)
 		session_release(&l->named);
 	session_release(&l->session);
+	strings_release(&l->files);
 	buf_release(&l->missing);
 	buf_release(&l->about);
 	arena_release(&l->arena);
@@ -163,6 +185,7 @@ static struct loaded *loaded_new(const struct session *s, const char *name)
 	if (!is_all_named(&l->session.profile))
 		name_all(l);
 	learn_names(l);
+	learn_files(l);
 	l->holders = 1;
 	return l;
 }

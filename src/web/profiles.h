@@ -30,6 +30,7 @@ struct loaded {
 	struct session named;	  /* where every address has a name, for pages; or .threads is 0 */
 	struct name_facts *facts; /* by string */
 	size_t nfacts;
+	struct strings files; /* names of source files, cleaned */
 	struct buf missing; /* a line for each binary whose names are missing: why */
 	struct buf about;   /* JSON for the page; made once, as reports add to the strings */
 	unsigned holders;

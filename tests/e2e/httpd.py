@@ -433,7 +433,8 @@ def diff_base(server):
 @check("source: lines and weights as -list has them")
 def source(server):
     path = PROFILES + "/go/cpu.t1.pb.gz"
-    p = server.add(path)
+    own, server = server, Server(path)
+    p = {"id": 0}
     got = server.get("source", a=p["id"])
     for f in got["functions"]:
         equal(sum(line["flat"] for line in f["lines"]), f["flat"], f["function"][1])
@@ -461,7 +462,11 @@ def source(server):
     equal(lines, want, "lines of " + name[1])
     assert all(line["text"] == "line %d of it </script>" % line["n"] for f in one["functions"] for line in f["lines"])
     equal(server.ask(API + "source?f=nosuchfunction")[0], 400)
-    server.post("profiles", method="DELETE", id=p["id"])
+    equal(server.stop(), 0)
+    p = own.add(path)  # there, the command line's profile names other files
+    one = own.get("source", a=p["id"], fn=name[1], source_path=src)
+    assert not any(f["path_found"] for f in one["functions"]) and "not shown" in one["functions"][0]["tried"][0], one["functions"][0]
+    own.post("profiles", method="DELETE", id=p["id"])
 
 
 @check("graph: what -dot shows, drawn")

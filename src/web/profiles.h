@@ -31,8 +31,8 @@ struct loaded {
 	struct name_facts *facts; /* by string */
 	size_t nfacts;
 	struct strings files; /* names of source files, cleaned */
-	struct buf missing; /* a line for each binary whose names are missing: why */
-	struct buf about;   /* JSON for the page; made once, as reports add to the strings */
+	struct buf missing;   /* a line for each binary whose names are missing: why */
+	struct buf about;     /* JSON for the page; made once, as reports add to the strings */
 	unsigned holders;
 	pthread_mutex_t lock;
 	/* Of the thread that works ahead: what it makes, or NULL; and whether it should let go. */

@@ -57,6 +57,7 @@ struct annotator {
 	vec(struct annotated_use) uses;
 	vec(struct source_place) calls;
 	bool is_any_interesting;
+	bool has_binaries; /* may they be looked at? */
 };
 
 /* ---- what is interesting */
@@ -460,7 +461,7 @@ static void read_code(struct annotator *x)
 
 		if (w->location == NONE)
 			continue;
-		if (has_code(x, w))
+		if (x->has_binaries && has_code(x, w))
 			code[n++] = w;
 		else
 			add_synthetic(x, w);
@@ -617,7 +618,8 @@ static void finish(struct annotator *x)
 	find_functions(x);
 }
 
-bool annotate(struct report_run *r, struct annotation *out, struct err *e)
+static bool annotate_by(struct report_run *r, struct annotation *out, bool has_binaries,
+			struct err *e)
 {
 	const struct profile *p = r->p;
 	struct annotator x = {
@@ -626,6 +628,7 @@ bool annotate(struct report_run *r, struct annotation *out, struct err *e)
 		.verdicts = arena_many(r->a, p->nfunctions, unsigned char),
 		.mapping_verdicts = arena_many(r->a, p->nmappings, unsigned char),
 		.binaries = arena_many(r->a, p->nmappings, struct mapped_binary),
+		.has_binaries = has_binaries,
 	};
 
 	*out = (struct annotation){ 0 };
@@ -644,6 +647,16 @@ bool annotate(struct report_run *r, struct annotation *out, struct err *e)
 	vec_release(&x.uses);
 	return x.is_any_interesting ||
 	       err_set(e, ERR_NOTFOUND, "no matches found for regexp: %s", r->params->argument);
+}
+
+bool annotate(struct report_run *r, struct annotation *out, struct err *e)
+{
+	return annotate_by(r, out, true, e);
+}
+
+bool annotate_samples(struct report_run *r, struct annotation *out, struct err *e)
+{
+	return annotate_by(r, out, false, e);
 }
 
 void annotation_release(struct annotation *a)

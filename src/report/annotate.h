@@ -56,6 +56,8 @@ struct annotation {
 /* Fails with ERR_NOTFOUND if nothing is selected. Release with annotation_release, also after a
  * failure. */
 bool annotate(struct report_run *r, struct annotation *out, struct err *e);
+/* The same by samples alone, for functions that binaries know under other names. */
+bool annotate_samples(struct report_run *r, struct annotation *out, struct err *e);
 void annotation_release(struct annotation *a);
 
 #endif

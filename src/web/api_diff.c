@@ -97,6 +97,16 @@ static void put_function(struct buf *out, struct api_call *q, struct str name)
 	buf_puts(out, ",\"\",0,\"\",0]");
 }
 
+static const char *state(const struct compare_row *row)
+{
+	if (row->old == 0)
+		return "new";
+	if (row->new == 0)
+		return "gone";
+	return row->verdict == VERDICT_SAME || row->old_share == row->new_share ? "same"
+										: "changed";
+}
+
 static void put_row(struct buf *out, struct api_call *q, const struct compare_row *row)
 {
 	bool is_significant = row->verdict == VERDICT_MORE || row->verdict == VERDICT_LESS;
@@ -112,11 +122,7 @@ static void put_row(struct buf *out, struct api_call *q, const struct compare_ro
 	put_field(out, "p", row->p);
 	buf_printf(out, ",\"significant\":%s,\"few\":%s,\"state\":\"%s\"}",
 		   is_significant ? "true" : "false",
-		   row->verdict == VERDICT_FEW ? "true" : "false",
-		   row->old == 0    ? "new"
-		   : row->new == 0  ? "gone"
-		   : is_significant ? "changed"
-				    : "same");
+		   row->verdict == VERDICT_FEW ? "true" : "false", state(row));
 }
 
 static const char *note(const struct comparison *c, bool is_any_known)

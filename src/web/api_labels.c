@@ -2,7 +2,8 @@
 #include "web/site.h"
 #include "web/values.h"
 
-enum { MOST_VALUES = 1000 };
+/* Of all keys together no more than a page can show. */
+enum { MOST_VALUES = 1000, LEAST_VALUES = 20, ALL_VALUES = 20000, MOST_KEYS = 1000 };
 
 static void put_value(struct buf *out, const struct profile *p, const struct value_row *row)
 {
@@ -14,9 +15,9 @@ static void put_value(struct buf *out, const struct profile *p, const struct val
 	buf_printf(out, ",\"weight\":%lld,\"samples\":%u}", (long long)row->weight, row->samples);
 }
 
-/* Values of one key; `end` - `i` of them. */
+/* Values of one key, `most` of them. */
 static void put_key(struct buf *out, const struct report_run *r, const struct value_row *rows,
-		    size_t n)
+		    size_t n, size_t most)
 {
 	struct str unit = STR("");
 	int64_t total = 0;
@@ -31,11 +32,27 @@ static void put_key(struct buf *out, const struct report_run *r, const struct va
 	json_put(out, unit);
 	buf_printf(out, ",\"is_number\":%s,\"total\":%lld,\"values\":[",
 		   rows->is_number ? "true" : "false", (long long)total);
-	for (size_t i = 0; i < n && i < MOST_VALUES; i++) {
+	for (size_t i = 0; i < n && i < most; i++) {
 		buf_puts(out, i ? ",\n" : "");
 		put_value(out, r->p, &rows[i]);
 	}
-	buf_printf(out, "],\"more\":%zu}", n > MOST_VALUES ? n - MOST_VALUES : 0);
+	buf_printf(out, "],\"more\":%zu}", n > most ? n - most : 0);
+}
+
+static size_t count_keys(const struct value_table *t)
+{
+	size_t n = t->rows.n > 0;
+
+	for (size_t i = 1; i < t->rows.n; i++)
+		n += !values_same_key(&t->rows.at[i], &t->rows.at[i - 1]);
+	return n;
+}
+
+static size_t values_of_each(size_t nkeys)
+{
+	size_t n = nkeys ? ALL_VALUES / nkeys : MOST_VALUES;
+
+	return n < LEAST_VALUES ? LEAST_VALUES : n > MOST_VALUES ? MOST_VALUES : n;
 }
 
 static bool run_labels(struct buf *out, struct report_run *r, struct err *e)
@@ -44,7 +61,7 @@ static bool run_labels(struct buf *out, struct report_run *r, struct err *e)
 	int64_t *weights = arena_many(r->a, p->nlabel_sets, int64_t), total = 0;
 	uint32_t *counts = arena_many(r->a, p->nlabel_sets, uint32_t);
 	struct value_table t;
-	size_t end;
+	size_t end, nkeys, done = 0;
 
 	(void)e;
 	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(r->params->stop, i); i++) {
@@ -56,16 +73,19 @@ static bool run_labels(struct buf *out, struct report_run *r, struct err *e)
 		total = int_add(total, w);
 	}
 	values_collect(&t, p, weights, counts);
+	nkeys = count_keys(&t);
 	buf_char(out, '{');
 	api_put_type(out, r);
 	buf_printf(out, ",\"total\":%lld,\"keys\":[", (long long)total);
-	for (size_t i = 0; i < t.rows.n; i = end) {
+	for (size_t i = 0; i < t.rows.n; i = end, done++) {
 		for (end = i; end < t.rows.n && values_same_key(&t.rows.at[end], &t.rows.at[i]);)
 			end++;
+		if (done >= MOST_KEYS)
+			continue;
 		buf_puts(out, i ? ",\n" : "");
-		put_key(out, r, &t.rows.at[i], end - i);
+		put_key(out, r, &t.rows.at[i], end - i, values_of_each(nkeys));
 	}
-	buf_char(out, ']');
+	buf_printf(out, "],\"more_keys\":%zu", nkeys > MOST_KEYS ? nkeys - MOST_KEYS : 0);
 	values_release(&t);
 	return true;
 }

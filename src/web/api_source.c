@@ -210,6 +210,11 @@ static bool run_source(struct buf *out, struct report_run *r, struct err *e)
 	struct listing x = { .q = r->params->into, .out = out, .r = r };
 	bool ok = annotate(r, &x.annotation, e);
 
+	/* Of Go's generic functions the profile has shorter names than the binary. */
+	if (ok && !x.annotation.nfunctions) {
+		annotation_release(&x.annotation);
+		ok = annotate_samples(r, &x.annotation, e);
+	}
 	if (ok && (ok = sources_open(&x.sources, r, e))) {
 		restrict_sources(&x);
 		put_functions(&x);

@@ -249,9 +249,8 @@ static void count_once(struct arena *a, struct weights *w, struct weights_walk *
 }
 
 /* Weights that may not be complete are only for this once. */
-static void keep_weights(struct arena *a, struct graph_memo *m, struct base *b,
-			 const struct weights *w, struct arena *memory,
-			 const struct graph_params *params)
+static void keep_weights(struct arena *a, struct graph_memo *m, struct base *b, struct weights *w,
+			 struct arena *memory, const struct graph_params *params)
 {
 	if (!stop_asked(params->stop)) {
 		b->weights = *w;
@@ -262,6 +261,7 @@ static void keep_weights(struct arena *a, struct graph_memo *m, struct base *b,
 	if (!m->whole) {
 		free(m->repeats);
 		m->repeats = NULL;
+		w->repeats = NULL;
 	}
 }
 

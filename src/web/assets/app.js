@@ -1,0 +1,698 @@
+// Starts the page: header, state bar, the page of the URL, inspector; and makes `ctx`, through which
+// pages reach all of it.
+import { h, clear, copyText, icon, iconButton, segmented, selectField, textButton } from "./dom.js";
+import { createStore, isSingleFile, sameFilters, stateUrl, storage, FILTER_KEYS } from "./state.js";
+import { createApi, isAbort } from "./api.js";
+import { createPalette, groupOf } from "./colors.js";
+import { cleanName, formatPercent, formatValue, plainName, quoteRegexp, shortName } from "./format.js";
+import { closeMenu, openMenu } from "./menu.js";
+import { openDialog } from "./dialog.js";
+import { keyText, listenToKeys } from "./keys.js";
+import { createStateBar } from "./chips.js";
+import { createSearch } from "./search.js";
+import { createInspector, factList } from "./inspector.js";
+import { openHelp } from "./help.js";
+import { openSettings } from "./settings.js";
+import { flamePage } from "./flame.js";
+import { topPage } from "./top.js";
+import { treePage } from "./tree.js";
+import { sandwichPage } from "./sandwich.js";
+import { graphPage } from "./graph.js";
+import { peekPage } from "./peek.js";
+import { sourcePage } from "./source.js";
+import { labelsPage } from "./labels.js";
+import { comparePage, openFile } from "./compare.js";
+import { openExportDialog } from "./export.js";
+
+const PAGES = {
+	flamegraph: flamePage,
+	top: topPage,
+	graph: graphPage,
+	sandwich: sandwichPage,
+	tree: treePage,
+	source: sourcePage,
+	disasm: sourcePage,
+	labels: labelsPage,
+	peek: peekPage,
+	compare: comparePage,
+};
+
+/** The tabs, in the order of the keys 1 to 8. */
+const TABS = [
+	["flamegraph", "Flame"],
+	["top", "Top"],
+	["graph", "Graph"],
+	["sandwich", "Sandwich"],
+	["tree", "Tree"],
+	["source", "Source"],
+	["labels", "Labels"],
+	["peek", "Peek"],
+];
+
+// What a single file has the data for.
+const FILE_PAGES = ["flamegraph", "top", "tree", "labels"];
+
+function shownTabs() {
+	return TABS.filter(([page]) => !isSingleFile() || FILE_PAGES.includes(page));
+}
+
+const SHOW_BUSY_MS = 150,
+	SHOW_CANCEL_MS = 1500,
+	RETRY_MS = 3000;
+
+class App {
+	constructor(meta) {
+		this.meta = meta;
+		this.darkQuery = matchMedia("(prefers-color-scheme: dark)");
+		this.store = createStore((state, before) => this.changed(state, before));
+		this.trees = new Map();
+		this.functions = new Map();
+		this.pending = 0;
+		this.ctx = this.makeContext();
+		this.applyTheme();
+		this.build();
+		this.mount();
+		this.updateAll();
+	}
+
+	// ---- what pages see
+
+	makeContext() {
+		const app = this,
+			store = this.store;
+		const ctx = {
+			get meta() {
+				return app.meta;
+			},
+			get state() {
+				return store.state;
+			},
+			get profile() {
+				const profiles = app.meta.profiles || [];
+
+				return profiles.find(p => String(p.id) === (store.state.a || "0")) || profiles[0];
+			},
+			get canUndo() {
+				return store.canUndo;
+			},
+			get canRedo() {
+				return store.canRedo;
+			},
+			get palette() {
+				return app.palette;
+			},
+			get theme() {
+				return app.palette.theme;
+			},
+			selected: null,
+			selectedFrame: null,
+			search: null,
+			total: null,
+			storage,
+			set: (changes, options) => store.set(changes, options),
+			filter: (key, value) => store.filter({ [key]: value }),
+			filters: changes => store.filter(changes),
+			undo: () => app.undo("undo"),
+			redo: () => app.undo("redo"),
+			go: (page, changes) => store.set({ ...changes, page }),
+		};
+
+		ctx.api = createApi({ state: () => store.state, token: () => this.meta.token || "", trees: this.trees });
+		return Object.assign(ctx, this.dataContext(ctx), this.uiContext(ctx));
+	}
+
+	dataContext(ctx) {
+		return {
+			format: (value, unit) =>
+				formatValue(value, unit ?? ctx.total?.unit ?? ctx.sampleType()?.unit ?? "", ctx.state.unit),
+			percent: formatPercent,
+			color: fn => this.palette.group(groupOf(fn, "package")),
+			functionById: id => this.functions.get(id),
+			learn: functions => functions.forEach(fn => this.functions.set(fn[0], fn)),
+			sampleType: () => this.sampleType(),
+			setTotal: total => this.setTotal(total),
+			recount: () => this.search.recount(),
+			countFrames: () => this.page?.countFrames?.() ?? -1,
+			searchNext: step => this.page?.searchNext?.(step),
+			select: (fn, frame) => this.select(fn, frame),
+			addFilter: (key, pattern, changes) => this.addFilter(key, pattern, changes),
+			actions: fn => this.actions(fn),
+			download: format => this.download(format),
+			reloadMeta: async () => {
+				this.meta = await ctx.api.get("meta");
+				this.header.replaceWith((this.header = this.makeHeader()));
+				this.updateAll();
+			},
+		};
+	}
+
+	uiContext(ctx) {
+		return {
+			menu: (event, actions, label) => openMenu(event, actions, label),
+			announce: text => {
+				this.live.textContent = text;
+			},
+			toast: text => this.showToast(text),
+			error: (error, retry) => this.showError(error, retry),
+			crumbs: items => this.stateBar.crumbs(items),
+			toggleInspector: () => this.toggleInspector(),
+			focusPage: () => (this.page?.focus ? this.page.focus() : this.pageElement.focus({ preventScroll: true })),
+			refresh: () => this.updateAll(),
+		};
+	}
+
+	sampleType() {
+		const types = this.ctx.profile?.types || [],
+			wanted = this.store.state.si ?? this.ctx.profile?.default_type;
+
+		return types.find(type => type.type === wanted) || types[Number(wanted)] || types[types.length - 1];
+	}
+
+	setTotal(total) {
+		if (JSON.stringify(total) === JSON.stringify(this.ctx.total))
+			return;
+		this.ctx.total = total;
+		this.search.recount();
+		this.inspector.update(this.dataKey());
+	}
+
+	select(fn, frame) {
+		this.ctx.selected = fn;
+		this.ctx.selectedFrame = frame || null;
+		if (fn)
+			this.functions.set(fn[0], fn);
+		this.page?.update?.(this.store.state);
+		this.inspector.update(this.dataKey());
+	}
+
+	// What ignores and hides is added to what already does; the others replace.
+	addFilter(key, pattern, changes) {
+		const before = this.store.state[key];
+
+		// What is taken out cannot stay selected.
+		if (key === "i" || key === "h")
+			this.ctx.selected = this.ctx.selectedFrame = null;
+		this.store.filter({
+			...changes,
+			[key]: before && (key === "i" || key === "h") ? `${before}|${pattern}` : pattern,
+		});
+	}
+
+	undo(way) {
+		if (!this.store[way]())
+			this.showToast(`Nothing to ${way}`);
+	}
+
+	actions(fn) {
+		const exact = `^${quoteRegexp(fn[1])}$`,
+			ctx = this.ctx;
+		const copy = (text, what) => copyText(text).then(() => ctx.toast(`${what} copied`));
+		const plain = plainName(fn[1]),
+			short = shortName(fn[1]);
+
+		return [
+			{
+				label: "Sandwich: callers and callees",
+				key: "w",
+				run: () => ctx.go("sandwich", { fn: fn[0], z: null, x: null }),
+			},
+			{ label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
+			{ label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
+			{ separator: true },
+			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },
+			{ label: "Ignore", key: "g", run: () => this.addFilter("i", exact) },
+			{ label: "Hide", key: "h", run: () => this.addFilter("h", exact) },
+			{ label: "Show from here", run: () => this.addFilter("sf", exact) },
+			{ label: "Start the graph here", run: () => ctx.go("flamegraph", { p: exact, z: null, x: null }) },
+			{ separator: true },
+			{ label: "Copy name", key: keyText("Ctrl+c"), run: () => copy(fn[1], "Name") },
+			plain !== fn[1] && { label: "Copy without arguments", run: () => copy(plain, "Name") },
+			short !== fn[1] && short !== plain && { label: "Copy short name", run: () => copy(short, "Name") },
+			ctx.selectedFrame?.stack &&
+				ctx.selected === fn && {
+					label: "Copy stack",
+					run: () => copy(ctx.selectedFrame.stack(), "Stack"),
+				},
+		].filter(action => action && (!isSingleFile() || action.label?.startsWith("Copy")));
+	}
+
+	download(format) {
+		const link = h("a", { href: this.ctx.api.url("export/" + format), download: "" });
+
+		document.body.append(link);
+		link.click();
+		link.remove();
+	}
+
+	// ---- the parts of the page
+
+	build() {
+		const ctx = this.ctx;
+
+		this.live = h("div", { class: "sr-only", "aria-live": "polite", role: "status" });
+		this.toast = h("div", { class: "toast", hidden: true, "aria-hidden": "true" });
+		this.stateBar = createStateBar(ctx);
+		this.search = createSearch(ctx, found => {
+			ctx.search = found;
+			this.page?.update?.(this.store.state);
+		});
+		this.inspector = createInspector(ctx);
+		this.inspector.element.hidden = (storage.get("inspector") || (innerWidth < 1100 ? "off" : "on")) === "off";
+		this.errorBar = h("div", { class: "errorbar", role: "alert", hidden: true });
+		this.busyBar = h(
+			"div",
+			{ class: "busy", hidden: true },
+			h("div", { class: "progress", role: "progressbar", "aria-label": "Loading" }),
+			textButton("Cancel", () => this.cancel(), "btn small", { hidden: true })
+		);
+		this.header = this.makeHeader();
+		this.main = h("main", { id: "main", tabindex: -1 });
+		document.body.append(
+			h(
+				"a",
+				{
+					class: "skip",
+					href: "#main",
+					on: {
+						click: event => {
+							event.preventDefault();
+							ctx.focusPage();
+						},
+					},
+				},
+				"Skip to the profile"
+			),
+			this.header,
+			this.stateBar.element,
+			this.search.row,
+			this.errorBar,
+			h("div", { class: "work" }, this.busyBar, this.main, this.inspector.element),
+			this.toast,
+			this.live
+		);
+		this.listen();
+	}
+
+	makeHeader() {
+		const ctx = this.ctx,
+			p = ctx.profile;
+		const title = cleanName(this.meta.title || p?.name || "profile", 80);
+		const tabs = h(
+			"nav",
+			{ class: "tabs", "aria-label": "Views" },
+			shownTabs().map(([page, text], i) =>
+				h(
+					"a",
+					{
+						href: stateUrl({ ...this.store.state, page }),
+						"data-page": page,
+						title: `${text} (${i + 1})`,
+						on: { click: event => this.clickTab(event, page) },
+					},
+					text
+				)
+			)
+		);
+		const pageMenu = textButton(
+			"",
+			event =>
+				openMenu(
+					event,
+					shownTabs().map(([page, text], i) => ({
+						label: text,
+						key: String(i + 1),
+						checked: this.store.state.page === page,
+						run: () => ctx.go(page),
+					})),
+					"Views"
+				),
+			"btn pages",
+			{ "aria-haspopup": "menu", "aria-expanded": "false" }
+		);
+
+		this.tabs = tabs;
+		this.pageMenu = pageMenu;
+		return h(
+			"header",
+			{ class: "top" },
+			h(
+				"h1",
+				{},
+				textButton(
+					[
+						h("span", { class: "mark", "aria-hidden": "true" }),
+						h("span", { class: "title" }, title),
+					],
+					() => openDialog({ title: "About this profile", body: factList(ctx) }),
+					"brand",
+					{ title: "About this profile" }
+				)
+			),
+			tabs,
+			pageMenu,
+			h("span", { class: "spacer" }),
+			this.makeTypes(p),
+			this.search.form,
+			h(
+				"div",
+				{ class: "tools" },
+				!isSingleFile() && [
+					iconButton("compare", "Compare (c)", () => ctx.go("compare")),
+					iconButton("export", "Share and export", () => openExportDialog(ctx)),
+				],
+				iconButton("settings", "Settings (,)", () => openSettings(ctx)),
+				iconButton("theme", "Light or dark", () => this.switchTheme()),
+				iconButton("inspector", "Inspector (i)", () => this.toggleInspector(), {
+					"aria-pressed": "false",
+				}),
+				iconButton("help", "Help (?)", () => openHelp(ctx))
+			)
+		);
+	}
+
+	makeTypes(profile) {
+		const types = profile?.types || [];
+		const current = this.sampleType()?.type;
+		const choices = types.map(type => ({
+			value: type.type,
+			text: cleanName(type.type, 40),
+			title: `${type.type} in ${type.unit}`,
+		}));
+		const choose = value => this.store.set({ si: value === profile.default_type ? null : value });
+
+		if (types.length < 2)
+			return (this.types = null);
+		this.types =
+			types.length < 4 && choices.reduce((n, choice) => n + choice.text.length, 0) < 32
+				? segmented("Sample type", choices, current, choose)
+				: selectField("", choices, current, choose);
+		this.types.querySelector("select")?.setAttribute("aria-label", "Sample type");
+		this.types.classList.add("types");
+		return this.types;
+	}
+
+	clickTab(event, page) {
+		if (event.ctrlKey || event.metaKey || event.shiftKey || event.button)
+			return;
+		event.preventDefault();
+		this.ctx.go(page);
+	}
+
+	listen() {
+		listenToKeys({ page: () => this.page, actions: this.keyActions(), enabled: () => storage.get("keys") !== "off" });
+		this.darkQuery.addEventListener("change", () => this.applyTheme(true));
+		document.addEventListener("dragover", event => event.preventDefault());
+		document.addEventListener("drop", event => {
+			event.preventDefault();
+			const file = event.dataTransfer?.files?.[0];
+
+			if (file)
+				openFile(this.ctx, file);
+		});
+	}
+
+	keyActions() {
+		const ctx = this.ctx;
+		const onSelected = run => event => {
+			if (!ctx.selected)
+				return (this.showToast("Select a function first"), true);
+			return run(ctx.selected, event);
+		};
+		const byKey = key =>
+			onSelected(fn => {
+				ctx.actions(fn)
+					.find(action => action.key === key)
+					?.run();
+			});
+
+		return {
+			help: () => openHelp(ctx),
+			settings: () => openSettings(ctx),
+			inspector: () => this.toggleInspector(),
+			search: (event, key) => {
+				if (key === "Ctrl+f" && document.activeElement === this.search.input)
+					return false;
+				this.search.focus();
+			},
+			view: (event, key) => {
+				ctx.go((shownTabs()[Number(key) - 1] || TABS[0])[0]);
+			},
+			copyUrl: () => copyText(location.href).then(() => this.showToast("Address copied")),
+			undo: () => ctx.undo(),
+			redo: () => ctx.redo(),
+			recursion: () => ctx.set({ rc: ctx.state.rc ? null : 1 }),
+			order: () => ctx.set({ ord: ctx.state.ord ? null : "name" }),
+			focus: byKey("f"),
+			ignore: byKey("g"),
+			hide: byKey("h"),
+			source: byKey("s"),
+			disasm: byKey("d"),
+			sandwich: byKey("w"),
+			menu: onSelected(fn => {
+				openMenu({ target: this.pageElement }, ctx.actions(fn));
+			}),
+			copyName: event => {
+				if (String(getSelection()) || !ctx.selected)
+					return false;
+				copyText(ctx.selected[1]).then(() => this.showToast("Name copied"));
+			},
+			compare: () => ctx.go("compare"),
+			swap: () => ctx.set({ a: ctx.state.b ?? null, b: ctx.state.b !== undefined ? ctx.state.a || "0" : null }),
+			labels: () => ctx.go("labels"),
+			timeline: () => this.showToast("This profile has no time axis: its samples carry no time"),
+		};
+	}
+
+	// ---- theme, messages
+
+	applyTheme(redraw) {
+		const chosen = storage.get("theme"),
+			theme = chosen || (this.darkQuery.matches ? "dark" : "light");
+
+		document.documentElement.dataset.theme = theme;
+		this.palette = createPalette(theme);
+		if (redraw)
+			this.updateAll();
+	}
+
+	switchTheme() {
+		const next = this.palette.theme === "dark" ? "light" : "dark";
+
+		// What the system says anyway is not kept, so that it can follow the system later.
+		storage.set("theme", next === (this.darkQuery.matches ? "dark" : "light") ? null : next);
+		this.applyTheme(true);
+		this.showToast(next === "dark" ? "Dark" : "Light");
+	}
+
+	toggleInspector() {
+		const element = this.inspector.element;
+
+		element.hidden = !element.hidden;
+		storage.set("inspector", element.hidden ? "off" : "on");
+		this.updateAll();
+		if (!element.hidden && innerWidth < 720)
+			element.querySelector("button").focus();
+	}
+
+	showToast(text) {
+		this.live.textContent = text;
+		this.toast.textContent = text;
+		this.toast.hidden = false;
+		clearTimeout(this.toastTimer);
+		this.toastTimer = setTimeout(() => {
+			this.toast.hidden = true;
+		}, 2500);
+	}
+
+	showError(error, retry) {
+		if (isAbort(error))
+			return;
+		clearTimeout(this.retryTimer);
+		if (!error) {
+			this.errorBar.hidden = true;
+			return;
+		}
+		const again = () => {
+			this.showError(null);
+			(retry || (() => this.remount()))();
+		};
+
+		clear(this.errorBar).append(
+			icon("warn"),
+			h("span", {}, cleanName(error.message || String(error), 1000)),
+			textButton("Try again", again),
+			iconButton("close", "Close this message", () => this.showError(null))
+		);
+		this.errorBar.hidden = false;
+		// The picture stays; as soon as the server is back, it is asked again.
+		if (error.gone)
+			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
+	}
+
+	async waitForServer(again) {
+		try {
+			await this.ctx.api.get("meta");
+			again();
+		} catch {
+			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
+		}
+	}
+
+	busy(step) {
+		this.pending += step;
+		if (this.pending > 0 && !this.busyTimer) {
+			this.busyTimer = setTimeout(() => {
+				this.busyBar.hidden = false;
+			}, SHOW_BUSY_MS);
+			this.cancelTimer = setTimeout(() => {
+				this.busyBar.lastChild.hidden = false;
+			}, SHOW_CANCEL_MS);
+		} else if (this.pending === 0) {
+			clearTimeout(this.busyTimer);
+			clearTimeout(this.cancelTimer);
+			this.busyTimer = 0;
+			this.busyBar.hidden = this.busyBar.lastChild.hidden = true;
+		}
+	}
+
+	cancel() {
+		this.scope.abort();
+		this.scope = new AbortController();
+		this.pageApi();
+		this.showError(new Error("Cancelled."), () => this.remount());
+	}
+
+	// ---- pages
+
+	pageApi() {
+		this.pageContext.api = createApi({
+			state: () => this.store.state,
+			token: () => this.meta.token || "",
+			signal: this.scope.signal,
+			trees: this.trees,
+			busy: step => this.busy(step),
+		});
+	}
+
+	mount() {
+		const page = PAGES[this.store.state.page];
+
+		this.scope = new AbortController();
+		this.pageContext = Object.create(this.ctx);
+		this.pageApi();
+		this.pageElement = h("div", { class: `page page-${page.id}`, tabindex: -1 });
+		clear(this.main).append(this.pageElement);
+		this.stateBar.crumbs([{ text: "all" }]);
+		try {
+			this.page = page.mount(this.pageElement, this.pageContext);
+			this.page.update?.(this.store.state);
+		} catch (error) {
+			this.showError(error);
+		}
+		this.mounted = page;
+	}
+
+	remount() {
+		closeMenu(false);
+		this.scope.abort();
+		try {
+			this.page?.destroy?.();
+		} catch (error) {
+			this.showError(error);
+		}
+		this.page = null;
+		this.mount();
+		this.updateAll();
+	}
+
+	changed(state, before) {
+		this.showError(null);
+		if (PAGES[state.page] !== this.mounted) {
+			this.remount();
+			return;
+		}
+		if (!sameFilters(state, before))
+			this.ctx.selectedFrame = null;
+		this.updateAll();
+	}
+
+	dataKey() {
+		return JSON.stringify([...FILTER_KEYS, "a"].map(key => this.store.state[key] || ""));
+	}
+
+	updateAll() {
+		const { page } = this.store.state,
+			shown = page === "disasm" ? "source" : page;
+		const name = TABS.find(tab => tab[0] === shown)?.[1] || "Compare";
+
+		for (const link of this.tabs.children) {
+			link.href = stateUrl({ ...this.store.state, page: link.dataset.page });
+			link.toggleAttribute("aria-current", false);
+			if (link.dataset.page === shown)
+				link.setAttribute("aria-current", "page");
+		}
+		clear(this.pageMenu).append(name, icon("down"));
+		this.types?.set(this.sampleType()?.type);
+		this.header
+			.querySelector("[aria-pressed][title^=Inspector]")
+			?.setAttribute("aria-pressed", String(!this.inspector.element.hidden));
+		document.title = `${name} · ${cleanName(this.meta.title || this.ctx.profile?.name || "profile", 80)} · kiln`;
+		this.stateBar.update();
+		this.search.update(this.dataKey());
+		this.page?.update?.(this.store.state);
+		this.inspector.update(this.dataKey());
+	}
+}
+
+/** What tests may read. */
+function exposeForTests(app) {
+	Object.defineProperty(window, "__ui", {
+		value: {
+			get ready() {
+				return Boolean(app.page) && app.pending === 0 && !app.search.isBusy() && (app.page.ready ?? true);
+			},
+			get state() {
+				return app.store.state;
+			},
+			get stats() {
+				return app.page?.stats || { nodes: 0, frames: [] };
+			},
+			get tree() {
+				return app.page?.tree || null;
+			},
+			get selected() {
+				return app.ctx.selected;
+			},
+			nodeAt: (x, y) => app.page?.nodeAt?.(x, y) ?? -1,
+			rectOf: node => app.page?.rectOf?.(node) ?? null,
+			colors: () => app.palette,
+		},
+	});
+}
+
+function showStartError(error, again) {
+	document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+	clear(document.body).append(
+		h(
+			"main",
+			{ class: "empty", role: "alert" },
+			h("h1", {}, "The profile cannot be shown"),
+			h("p", {}, error.message),
+			textButton("Try again", again, "btn primary")
+		)
+	);
+}
+
+async function startApp() {
+	try {
+		const api = createApi({ state: () => ({}), token: () => "" });
+		const meta = await api.get("meta");
+
+		clear(document.body);
+		exposeForTests(new App(meta));
+	} catch (error) {
+		showStartError(error, startApp);
+	}
+}
+
+startApp();

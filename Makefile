@@ -1,7 +1,7 @@
 # make            the program, build/kiln
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
-# make browser    pictures in a real browser
+# make browser    of them the pictures and the web page in a real browser
 # make live       profiles of real servers out of Debian, against go tool pprof
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
@@ -14,6 +14,8 @@ SECONDS ?= 30
 OUT := build/$(BUILD)
 KILN := $(if $(filter release,$(BUILD)),build/kiln,$(OUT)/kiln)
 JOBS := $(shell nproc)
+# What a browser shows does not depend on how the program was compiled.
+BROWSER := $(if $(filter release,$(BUILD)),$(wildcard tests/browser/run*))
 Q := $(if $(V),,@)
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
@@ -100,7 +102,7 @@ $(FUZZ): LDFLAGS += -fsanitize=fuzzer
 .SECONDARY:
 
 deps:
-	@tools/deps.sh build test
+	@tools/deps.sh build test $(if $(BROWSER),browser)
 
 run:
 	@tools/deps.sh build
@@ -114,12 +116,12 @@ test: deps
 check: $(KILN) $(UNIT) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
 		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
-		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh)
+		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh) $(BROWSER)
 
 browser: $(KILN) $(OUT)/data/done
 	@tools/deps.sh browser test
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
-		prove --failures --comments --exec '' tests/browser/run
+		prove --failures --comments --exec '' -j$(JOBS) $(wildcard tests/browser/run*)
 
 $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)

@@ -152,10 +152,11 @@ fuzz-run: $(FUZZ) $(OUT)/data/done
 	tests/fuzz/run $(SECONDS) $(OUT)/data $(FUZZ)
 
 bench:
-	@tools/deps.sh build bench
+	@tools/deps.sh build bench browser
 	@$(MAKE) --no-print-directory build/kiln \
 		$(addprefix build/release/tests/bench/,gen limit decode measure)
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
+	tests/bench/web build/kiln build/release/tests/bench build/bench $(if $(QUICK),quick)
 
 man: $(MAN)
 build/man/%: man/%.scd build/kiln

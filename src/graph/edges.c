@@ -22,8 +22,8 @@ enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 2 * UNRO
 #define LEFT_OUT FRAME_NODE
 
 /* What a location has for the walk. KEPT: frames. INTO, OUT: edges from callers, or to callees,
- * that are wanted. INNER: edges between its own frames. GAP_*: frames that are left out, before the
- * first that is kept, or after the last, or all. */
+ * that are wanted. INNER: such edges between its own frames. GAP_*: frames that are left out,
+ * before the first that is kept, or after the last, or all. */
 enum { KEPT = 1, INTO = 2, OUT = 4, INNER = 8, GAP_BEFORE = 16, GAP_AFTER = 32 };
 
 /* Where a location meets its callers and its callees: frames that are kept, or LEFT_OUT. */
@@ -111,7 +111,8 @@ static unsigned char make_link(struct link *l, const struct frames *f, uint32_t 
 			continue;
 		}
 		if (traits & KEPT) {
-			traits |= INNER;
+			if ((hop | (near ? l->last : 0)) & WANTED)
+				traits |= INNER;
 		} else {
 			traits |= KEPT | (hop & WANTED ? INTO : 0);
 			traits |= traits & GAP_AFTER ? GAP_BEFORE : 0;

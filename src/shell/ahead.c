@@ -1,14 +1,17 @@
 #include "shell/ahead.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { MIN_SAMPLES = 50000 };
 
 struct shell_ahead {
 	struct session *s;
-	struct analyze_options options;
-	bool has_options, is_running;
+	struct shell_ahead_report reports[SHELL_AHEAD_MAX];
+	size_t n;
+	bool is_running;
+	atomic_bool stop;
 	pthread_t thread;
 };
 
@@ -21,35 +24,45 @@ struct shell_ahead *shell_ahead_new(struct session *s)
 }
 
 /* A wrong option is the report's to tell. */
-static void *work(void *ctx)
+static void make_report(struct shell_ahead *x, const struct shell_ahead_report *r)
 {
-	struct shell_ahead *x = ctx;
-	struct analyze_request q = { .report = report_find("top"),
+	struct analyze_request q = { .report = report_find(r->name),
 				     .argument = "",
-				     .options = &x->options };
+				     .options = &r->options,
+				     .stop = r == x->reports ? NULL : &x->stop };
 	struct buf out = { 0 }, warnings = { 0 };
 	struct err ignored;
 
 	analyze_report(x->s, &q, &out, &warnings, &ignored);
 	buf_release(&out);
 	buf_release(&warnings);
+}
+
+static void *work(void *ctx)
+{
+	struct shell_ahead *x = ctx;
+
+	for (size_t i = 0; i < x->n && !atomic_load(&x->stop); i++)
+		make_report(x, &x->reports[i]);
 	return NULL;
 }
 
-void shell_ahead_start(struct shell_ahead *x, const struct analyze_options *options)
+void shell_ahead_start(struct shell_ahead *x, const struct shell_ahead_report *reports, size_t n)
 {
 	if (x->s->profile.nsamples < MIN_SAMPLES)
 		return;
-	if (x->has_options && memcmp(&x->options, options, sizeof(*options)) == 0)
+	if (x->n == n && memcmp(x->reports, reports, n * sizeof(*reports)) == 0)
 		return;
 	shell_ahead_wait(x);
-	x->options = *options;
-	x->has_options = true;
+	memcpy(x->reports, reports, n * sizeof(*reports));
+	x->n = n;
+	atomic_store(&x->stop, false);
 	x->is_running = pthread_create(&x->thread, NULL, work, x) == 0;
 }
 
 void shell_ahead_wait(struct shell_ahead *x)
 {
+	atomic_store(&x->stop, true);
 	if (x->is_running)
 		pthread_join(x->thread, NULL);
 	x->is_running = false;

@@ -211,15 +211,25 @@ static bool run_line(struct shell *x, struct str line)
 	return q.action != SHELL_QUIT;
 }
 
-/* Most often the next report is a plain top. */
+/* What comes next, most often. */
 static void work_ahead(struct shell *x)
 {
+	static const char *const lines[] = { "top", "tree", "top -cum" };
+	struct shell_ahead_report reports[sizeof(lines) / sizeof(*lines)] = { 0 };
 	struct arena a = { 0 };
-	struct shell_request q;
-	struct err ignored;
+	size_t n = 0;
 
-	if (x->ahead && shell_parse(&x->parser, &a, STR("top"), &q, &ignored))
-		shell_ahead_start(x->ahead, &q.options);
+	for (size_t i = 0; x->ahead && i < sizeof(lines) / sizeof(*lines); i++) {
+		struct shell_request q;
+		struct err ignored;
+
+		if (!shell_parse(&x->parser, &a, str_of(lines[i]), &q, &ignored))
+			continue;
+		reports[n].name = q.command->name;
+		reports[n++].options = q.options;
+	}
+	if (n)
+		shell_ahead_start(x->ahead, reports, n);
 	arena_release(&a);
 }
 

@@ -57,6 +57,15 @@ static void use_chunk(struct arena *a, struct arena_chunk *c)
 	a->end = (char *)c + c->bytes;
 }
 
+/* A mapping of its own. Large ones start where a huge page can, see huge_pages. */
+static void *take_mapping(struct arena *a, size_t bytes)
+{
+	size_t align = bytes < HUGE_PAGE ? 16 : HUGE_PAGE;
+	char *p = chunk_start(add_chunk(a, bytes + sizeof(struct arena_chunk) + align));
+
+	return p + (-(uintptr_t)p & (align - 1));
+}
+
 /* *dirty: how many of the bytes hold what a task before a rewind left there. */
 static void *take(struct arena *a, size_t bytes, size_t *dirty)
 {
@@ -68,7 +77,7 @@ static void *take(struct arena *a, size_t bytes, size_t *dirty)
 	bytes = bytes ? (bytes + 15) & ~(size_t)15 : 16;
 	if (bytes > (size_t)(a->end - a->next)) {
 		if (bytes >= FIRST_CHUNK) /* its own mapping; the current chunk goes on */
-			return chunk_start(add_chunk(a, bytes + sizeof(struct arena_chunk) + 8));
+			return take_mapping(a, bytes);
 		a->chunk_bytes = a->chunk_bytes ? a->chunk_bytes * 2 : FIRST_CHUNK;
 		if (a->chunk_bytes > LAST_CHUNK)
 			a->chunk_bytes = LAST_CHUNK;

@@ -82,7 +82,8 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 
 void buf_fill(struct buf *b, char c, size_t n)
 {
-	memset(buf_room(b, n), c, n);
+	if (n)
+		memset(buf_room(b, n), c, n);
 	b->n += n;
 }
 

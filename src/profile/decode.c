@@ -9,16 +9,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/parallel.h"
 #include "base/vec.h"
 #include "profile/build.h"
+#include "profile/recycle.h"
+#include "profile/varints.h"
 #include "profile/wire.h"
 
 /* Samples are handed out to threads in runs of this many. */
-enum { RUN_SAMPLES = 1 << 12, PARALLEL_BYTES = 1 << 20 };
+enum { RUN_SAMPLES = 1 << 12, PARALLEL_BYTES = 1 << 20, PARALLEL_LOCATIONS = 1 << 13 };
 
 /* Where a message is in the file; files are smaller than 4 GB. */
 struct span {
@@ -37,14 +37,14 @@ struct id_index {
 	uint32_t *dense; /* index + 1 */
 	uint64_t ndense;
 	struct map sparse;
-	const char *rows; /* the table; a row starts with its id */
+	char *rows; /* the table; a row starts with its id */
 	size_t row_bytes;
 };
 
 struct decoder {
 	struct profile *p;
 	struct arena *a;
-	const uint8_t *bytes;
+	const uint8_t *bytes, *end;
 	messages types, mappings, locations, functions, texts, period_types;
 	vec(struct run) runs;
 	vec(uint64_t) comments;
@@ -71,8 +71,7 @@ static bool same_id(const void *ctx, uint32_t index)
 	return id == k->id;
 }
 
-static void ids_init(struct id_index *x, struct arena *a, const void *rows, size_t row_bytes,
-		     size_t n)
+static void ids_init(struct id_index *x, struct arena *a, void *rows, size_t row_bytes, size_t n)
 {
 	*x = (struct id_index){ .ndense = n * 2 + 64, .rows = rows, .row_bytes = row_bytes };
 	x->dense = arena_many(a, x->ndense, uint32_t);
@@ -239,7 +238,6 @@ static bool split_top_level(struct decoder *d, struct wire w)
 
 static void read_strings(struct decoder *d)
 {
-	d->string_of = arena_many_raw(d->a, d->texts.n, uint32_t);
 	for (size_t i = 0; i < d->texts.n; i++) {
 		struct wire w = message(d, &d->texts, i);
 
@@ -288,8 +286,6 @@ static bool read_value_type(const struct decoder *d, struct wire w, struct value
 static bool mapping_field(const struct decoder *d, const struct field *f, struct mapping *m)
 {
 	switch (f->number) {
-	case 1:
-		return set_number(f, &m->id);
 	case 2:
 		return set_number(f, &m->start);
 	case 3:
@@ -334,8 +330,7 @@ static bool read_function(const struct decoder *d, struct wire w, struct functio
 	while (w.p < w.end) {
 		struct field f = { 0 };
 
-		if (!wire_next(&w, &f) || (f.number == 1 && !set_number(&f, &fn->id)) ||
-		    (f.number == 2 && !set_string(d, &f, &fn->name)) ||
+		if (!wire_next(&w, &f) || (f.number == 2 && !set_string(d, &f, &fn->name)) ||
 		    (f.number == 3 && !set_string(d, &f, &fn->system_name)) ||
 		    (f.number == 4 && !set_string(d, &f, &fn->filename)) ||
 		    (f.number == 5 && !set_int(&f, &fn->start_line)))
@@ -404,7 +399,6 @@ static bool read_header(struct decoder *d)
 {
 	struct profile *p = d->p;
 
-	p->types = arena_many(d->a, d->types.n, struct value_type);
 	for (; p->ntypes < d->types.n; p->ntypes++)
 		if (!read_value_type(d, message(d, &d->types, p->ntypes), &p->types[p->ntypes]))
 			return false;
@@ -413,7 +407,6 @@ static bool read_header(struct decoder *d)
 		if (!read_value_type(d, message(d, &d->period_types, i), &p->period_type))
 			return false;
 	}
-	p->comments = arena_many(d->a, d->comments.n, uint32_t);
 	for (; p->ncomments < d->comments.n; p->ncomments++)
 		if (!find_string(d, d->comments.at[p->ncomments], &p->comments[p->ncomments]))
 			return false;
@@ -423,43 +416,99 @@ static bool read_header(struct decoder *d)
 	       find_string(d, d->doc_url, &p->doc_url);
 }
 
-static bool read_tables(struct decoder *d)
+static bool read_names(struct decoder *d)
 {
 	struct profile *p = d->p;
 
 	read_strings(d);
 	if (!read_header(d))
 		return false;
-	p->mappings = arena_many(d->a, d->mappings.n, struct mapping);
-	ids_init(&d->mapping_ids, d->a, p->mappings, sizeof(*p->mappings), d->mappings.n);
-	for (; p->nmappings < d->mappings.n; p->nmappings++) {
+	for (; p->nmappings < d->mappings.n; p->nmappings++)
 		if (!read_mapping(d, message(d, &d->mappings, p->nmappings),
 				  &p->mappings[p->nmappings]))
 			return false;
-		enter_id(d, &d->mapping_ids, p->mappings[p->nmappings].id, p->nmappings, "mapping");
-	}
-	p->functions = arena_many(d->a, d->functions.n, struct function);
-	ids_init(&d->function_ids, d->a, p->functions, sizeof(*p->functions), d->functions.n);
-	for (; p->nfunctions < d->functions.n; p->nfunctions++) {
+	for (; p->nfunctions < d->functions.n; p->nfunctions++)
 		if (!read_function(d, message(d, &d->functions, p->nfunctions),
 				   &p->functions[p->nfunctions]))
 			return false;
-		enter_id(d, &d->function_ids, p->functions[p->nfunctions].id, p->nfunctions,
-			 "function");
-	}
-	p->locations = arena_many(d->a, d->locations.n, struct location);
-	ids_init(&d->location_ids, d->a, p->locations, sizeof(*p->locations), d->locations.n);
-	/* A line takes two bytes or more. */
-	p->lines = arena_many_raw(d->a, total_bytes(&d->locations) / 2, struct line);
-	for (; p->nlocations < d->locations.n; p->nlocations++) {
-		if (!read_location(d, message(d, &d->locations, p->nlocations),
-				   &p->locations[p->nlocations]))
-			return false;
-		enter_id(d, &d->location_ids, p->locations[p->nlocations].id, p->nlocations,
-			 "location");
-		check_lines(d, &p->locations[p->nlocations]);
+	return true;
+}
+
+/* The ids of mappings or functions: all that locations need of them. */
+static bool read_ids(struct decoder *d, struct id_index *x, const messages *m, const char *what)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		struct wire w = message(d, m, i);
+		uint64_t id = 0;
+
+		while (w.p < w.end) {
+			struct field f = { 0 };
+
+			if (!wire_next(&w, &f) || (f.number == 1 && !set_number(&f, &id)))
+				return false;
+		}
+		memcpy(x->rows + i * x->row_bytes, &id, sizeof(id));
+		enter_id(d, x, id, (uint32_t)i, what);
 	}
 	return true;
+}
+
+static bool read_locations(struct decoder *d)
+{
+	struct profile *p = d->p;
+
+	if (!read_ids(d, &d->mapping_ids, &d->mappings, "mapping") ||
+	    !read_ids(d, &d->function_ids, &d->functions, "function"))
+		return false;
+	for (; p->nlocations < d->locations.n; p->nlocations++) {
+		struct location *loc = &p->locations[p->nlocations];
+
+		if (!read_location(d, message(d, &d->locations, p->nlocations), loc))
+			return false;
+		enter_id(d, &d->location_ids, loc->id, p->nlocations, "location");
+		check_lines(d, loc);
+	}
+	return true;
+}
+
+static void reserve_tables(struct decoder *d)
+{
+	struct profile *p = d->p;
+
+	d->string_of = arena_many_raw(d->a, d->texts.n, uint32_t);
+	p->types = arena_many(d->a, d->types.n, struct value_type);
+	p->comments = arena_many(d->a, d->comments.n, uint32_t);
+	p->mappings = arena_many(d->a, d->mappings.n, struct mapping);
+	p->functions = arena_many(d->a, d->functions.n, struct function);
+	p->locations = arena_many(d->a, d->locations.n, struct location);
+	/* A line takes two bytes or more. */
+	p->lines = arena_many_raw(d->a, total_bytes(&d->locations) / 2, struct line);
+	ids_init(&d->mapping_ids, d->a, p->mappings, sizeof(*p->mappings), d->mappings.n);
+	ids_init(&d->function_ids, d->a, p->functions, sizeof(*p->functions), d->functions.n);
+	ids_init(&d->location_ids, d->a, p->locations, sizeof(*p->locations), d->locations.n);
+}
+
+struct table_reader {
+	struct decoder *d;
+	bool (*read)(struct decoder *d);
+	bool is_ok;
+};
+
+static void read_table(void *ctx, size_t i)
+{
+	struct table_reader *r = (struct table_reader *)ctx + i;
+
+	r->is_ok = r->read(r->d);
+}
+
+/* Names on one core, what refers to functions by number only on another. */
+static bool read_tables(struct decoder *d, int threads)
+{
+	struct table_reader readers[] = { { d, read_locations, false }, { d, read_names, false } };
+
+	reserve_tables(d);
+	parallel_for(d->locations.n > PARALLEL_LOCATIONS ? threads : 1, 2, read_table, readers);
+	return readers[0].is_ok && readers[1].is_ok;
 }
 
 /* ---- samples */
@@ -483,7 +532,7 @@ static void fail_sample(struct sample_reader *r, const char *text)
 		err_set(&r->invalid, ERR_FORMAT, "%s", text);
 }
 
-static void push_location(struct sample_reader *r, uint64_t id)
+static uint32_t find_location(struct sample_reader *r, uint64_t id)
 {
 	uint32_t loc = ids_find(&r->d->location_ids, id);
 
@@ -491,29 +540,42 @@ static void push_location(struct sample_reader *r, uint64_t id)
 		fail_sample(r, "sample has nil location");
 		loc = 0;
 	}
-	r->d->p->stacks[r->nstack++] = loc;
+	return loc;
+}
+
+/* Turns ids into indices. */
+static void find_locations(struct sample_reader *r, uint32_t *stack, uint32_t n)
+{
+	const struct id_index *ids = &r->d->location_ids;
+
+	for (uint32_t i = 0; i < n; i++) {
+		bool is_plain = stack[i] < ids->ndense && ids->dense[stack[i]];
+
+		stack[i] = is_plain ? ids->dense[stack[i]] - 1 : find_location(r, stack[i]);
+	}
 }
 
 static bool read_stack(struct sample_reader *r, const struct field *f)
 {
-	const struct id_index *ids = &r->d->location_ids;
-	uint32_t *to = r->d->p->stacks;
+	uint32_t *stacks = r->d->p->stacks;
 	struct wire w = f->bytes;
 	uint64_t id;
 
 	if (f->type != WIRE_BYTES) {
-		push_location(r, f->value);
+		stacks[r->nstack++] = find_location(r, f->value);
 		return f->type == WIRE_VARINT;
 	}
 	while (w.p < w.end) {
-		bool is_small = w.end - w.p >= 8 && wire_varint_small(&w, &id);
+		/* A stack has four bytes of heads before it, so there is room for three more. */
+		uint32_t n = read_varints(&w, r->d->end, stacks + r->nstack);
 
-		if (!is_small && !wire_varint(&w, &id))
-			return false;
-		if (id < ids->ndense && ids->dense[id])
-			to[r->nstack++] = ids->dense[id] - 1;
-		else
-			push_location(r, id);
+		find_locations(r, stacks + r->nstack, n);
+		r->nstack += n;
+		if (w.p < w.end) {
+			if (!wire_varint(&w, &id))
+				return false;
+			stacks[r->nstack++] = find_location(r, id);
+		}
 	}
 	return true;
 }
@@ -597,27 +659,19 @@ static bool read_sample(struct sample_reader *r, struct wire w, uint32_t index)
 	return true;
 }
 
-/* Gives the whole pages of [from, to) back. */
-static void discard(const uint8_t *from, const uint8_t *to)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = ((uintptr_t)from + page - 1) & ~(page - 1),
-		  end = (uintptr_t)to & ~(page - 1);
-
-	if (start < end)
-		madvise((void *)start, end - start, MADV_DONTNEED);
-}
-
 static void read_runs(void *ctx, size_t i)
 {
 	struct sample_reader *r = (struct sample_reader *)ctx + i;
 	const struct decoder *d = r->d;
 	struct wire w = d->runs.at[r->first_run].bytes;
+	const uint8_t *end = r->last_run < d->runs.n ? d->runs.at[r->last_run].bytes.p : w.end;
 	uint32_t index = d->runs.at[r->first_run].first, last = d->runs.at[r->last_run - 1].last;
-	const uint8_t *done = w.p;
+	uint32_t *stacks = d->p->stacks;
+	struct recycler pages;
 
 	/* A location id takes a byte or more, so places counted in bytes never overlap. */
 	r->nstack = (uint32_t)(w.p - d->samples_start);
+	recycler_init(&pages, w.p, stacks + r->nstack, stacks + (end - d->samples_start));
 	while (index < last) {
 		struct field f = { 0 };
 
@@ -629,11 +683,10 @@ static void read_runs(void *ctx, size_t i)
 			r->is_malformed = true;
 			break;
 		}
-		if (r->may_discard && index % RUN_SAMPLES == 0) {
-			discard(done, w.p);
-			done = w.p;
-		}
+		if (r->may_discard && index % RUN_SAMPLES == 0)
+			recycle(&pages, w.p, stacks + r->nstack);
 	}
+	recycler_finish(&pages, stacks + r->nstack);
 }
 
 /* Brings the label sets of all readers into one table. */
@@ -737,13 +790,13 @@ enum decode_result proto_decode(struct profile *p, struct arena *a, struct strin
 				struct str data, const struct parse_params *params, struct err *e)
 {
 	const uint8_t *bytes = (const uint8_t *)data.p;
-	struct decoder d = { .p = p, .a = a, .bytes = bytes };
+	struct decoder d = { .p = p, .a = a, .bytes = bytes, .end = bytes + data.n };
 	enum decode_result result;
 
 	*p = (struct profile){ .strings = strings };
 	if (!split_top_level(&d, (struct wire){ bytes, bytes + data.n }))
 		result = d.is_concatenated ? DECODE_CONCATENATED : DECODE_MALFORMED;
-	else if (!read_tables(&d))
+	else if (!read_tables(&d, params->threads))
 		result = DECODE_MALFORMED;
 	else
 		result = read_samples(&d, params, e);

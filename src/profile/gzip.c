@@ -104,6 +104,7 @@ bool profile_unpack(struct arena *a, struct str data, size_t max_bytes, struct s
 		return err_set(e, ERR_IO, "decompressing profile: out of memory");
 	u.room = claimed_size(data) < bound ? claimed_size(data) : bound;
 	u.to = arena_raw(a, u.room);
+	huge_pages(u.to, u.room);
 	r = unpack(&u);
 	if (r == LIBDEFLATE_INSUFFICIENT_SPACE && u.room < bound) {
 		/* Pages that stay untouched cost nothing, so take the upper bound. */

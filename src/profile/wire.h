@@ -46,23 +46,6 @@ static inline bool wire_varint(struct wire *w, uint64_t *v)
 	return false;
 }
 
-/* The same without branching on the length, for runs of small numbers. At least 8 bytes must follow
- * w->p. False: longer than 4 bytes, use wire_varint. */
-static inline bool wire_varint_small(struct wire *w, uint64_t *v)
-{
-	uint32_t x, ends, mask;
-
-	memcpy(&x, w->p, 4);
-	ends = ~x & 0x80808080;
-	if (!ends)
-		return false;
-	mask = ends ^ (ends - 1); /* up to the top bit of the last byte */
-	x &= mask & 0x7f7f7f7f;
-	*v = (x & 0x7f) | (x >> 1 & 0x3f80) | (x >> 2 & 0x1fc000) | (x >> 3 & 0xfe00000);
-	w->p += (__builtin_ctz(ends) >> 3) + 1;
-	return true;
-}
-
 /* Reads the next field. False: the bytes are no protobuf. Call while w->p < w->end. */
 static inline bool wire_next(struct wire *w, struct field *f)
 {

@@ -41,8 +41,9 @@ static bool decode(const char *path, struct err *e)
 	strings_init(&strings);
 	ok = profile_unpack(&plain, (struct str){ data, (size_t)st.st_size }, SIZE_MAX, &bytes,
 			    e) &&
-	     profile_parse(&profile, &arena, &strings, bytes,
-			   &(struct parse_params){ .threads = parallel_cores() }, e);
+	     profile_parse(
+		     &profile, &arena, &strings, bytes,
+		     &(struct parse_params){ .threads = parallel_cores(), .may_discard = true }, e);
 	arena_release(&plain);
 	strings_release(&strings);
 	arena_release(&arena);

@@ -49,6 +49,7 @@ LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z zstd c
 
 SRC := $(wildcard src/*/*.c)
 OBJ := $(SRC:%.c=$(OUT)/%.o)
+SHRINK := $(OUT)/tools/shrink
 ASSETS := $(patsubst src/%,$(OUT)/%.inc,$(wildcard src/*/assets/*))
 MAIN := $(OUT)/src/cmd/main.o
 CORE := $(OUT)/core.a
@@ -76,11 +77,14 @@ $(OUT)/%.o: %.c Makefile
 	@echo "  CC $<"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# Scripts and styles, as lists of bytes for C files to include.
+# Scripts and styles without comments and blanks, as lists of bytes for C files to include.
 $(OBJ): | $(ASSETS)
-$(OUT)/%.inc: src/% Makefile
+$(OUT)/%.inc: src/% $(SHRINK) Makefile
 	@mkdir -p $(@D)
-	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+	$(Q)$(SHRINK) $< | od -An -v -tx1 | sed 's/ \(..\)/0x\1,/g' > $@
+$(SHRINK): tools/shrink.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -Wall -Wextra -o $@ $<
 
 # The web page's files in one table; made again when a file comes or goes. (The folder has a rule, or make
 # would think of assets.c.)

@@ -52,10 +52,10 @@ static void put_module(struct bundle *b, struct str name);
 
 static bool is_import(struct str line)
 {
-	return str_has_prefix(line, STR("import ")) && str_contains(line, STR("./"));
+	return str_has_prefix(line, STR("import")) && str_contains(line, STR("./"));
 }
 
-/* import { a, b } from "./x.js"; */
+/* import { a, b } from "./x.js"; with blanks or without */
 static void follow_import(struct bundle *b, struct str line)
 {
 	struct str name = str_from(line, str_find(line, STR("./")) + 2);

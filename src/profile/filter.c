@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "profile/matcher.h"
+#include "profile/narrow.h"
 
 enum { PIECES = 64, PARALLEL_SAMPLES = 20000, STEP = 8 };
 
@@ -241,29 +242,34 @@ static bool cut_callers(const struct matcher *m, struct location *loc)
 	return false;
 }
 
-static void filter_show_from(struct arena *a, struct profile *p, const struct regex *re,
+struct top_match {
+	const struct profile *p;
+	const bool *is_match; /* by location */
+};
+
+/* Without callers above the outermost match. */
+static bool end_at_match(const void *ctx, struct sample *s)
+{
+	const struct top_match *x = ctx;
+	const uint32_t *stack = x->p->stacks + s->stack;
+
+	while (s->nstack && !x->is_match[stack[s->nstack - 1]])
+		s->nstack--;
+	return s->nstack;
+}
+
+static void filter_show_from(struct arena *a, struct profile *p, const struct profile_filter *x,
 			     struct buf *warnings)
 {
-	struct matcher m = matcher_of(a, p, re);
+	struct matcher m = matcher_of(a, p, x->show_from);
 	struct location *locations =
 		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
-	struct sample *samples = arena_many(a, p->nsamples, struct sample);
 	bool *is_match = arena_many(a, p->nlocations, bool), any = false;
-	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		any |= is_match[i] = cut_callers(&m, &locations[i]);
-	for (uint32_t i = 0; i < p->nsamples; i++) {
-		struct sample s = p->samples[i];
-
-		while (s.nstack && !is_match[p->stacks[s.stack + s.nstack - 1]])
-			s.nstack--;
-		if (s.nstack)
-			samples[kept++] = s;
-	}
+	narrow_samples(a, p, x->threads, end_at_match, &(struct top_match){ p, is_match });
 	p->locations = locations;
-	p->samples = samples;
-	p->nsamples = kept;
 	if (!any)
 		warn(warnings, "ShowFrom");
 }
@@ -369,11 +375,11 @@ void profile_filter(struct arena *a, struct profile *p, const struct profile_fil
 	if (f->focus || f->ignore || f->hide || f->show)
 		filter_names(a, p, f, warnings);
 	if (f->show_from)
-		filter_show_from(a, p, f->show_from, warnings);
+		filter_show_from(a, p, f, warnings);
 	if (f->tagfocus || f->tagignore)
 		filter_tags(a, p, f, warnings);
 	if (f->tagshow || f->taghide)
 		filter_tag_keys(a, p, f->tagshow, f->taghide, warnings);
 	if (f->prune_from)
-		profile_prune_from(a, p, f->prune_from);
+		profile_prune_from(a, p, f->prune_from, f->threads);
 }

@@ -2,6 +2,7 @@
 #include "profile/profile.h"
 
 #include "base/regex.h"
+#include "profile/narrow.h"
 
 /* Without a leading dot, and without what starts at the first parenthesis; those of
  * "(anonymous namespace)" and "operator()" belong to the name. */
@@ -31,7 +32,7 @@ enum fate { KEEP, PRUNE, PRUNE_BENEATH };
 
 struct pruner {
 	const struct profile *p;
-	struct regex *drop, *keep;
+	const struct regex *drop, *keep;
 	char *known; /* by function: 0, 'y' or 'n' */
 };
 
@@ -119,53 +120,66 @@ static void prune(struct arena *a, struct profile *p, const struct pruner *x)
 
 void profile_drop_frames(struct arena *a, struct profile *p)
 {
+	struct regex *drop, *keep = NULL;
 	struct pruner x = { .p = p };
 
 	if (!p->drop_frames)
 		return;
-	x.drop = compile_whole(p, p->drop_frames);
+	x.drop = drop = compile_whole(p, p->drop_frames);
 	if (p->keep_frames)
-		x.keep = compile_whole(p, p->keep_frames);
+		x.keep = keep = compile_whole(p, p->keep_frames);
 	x.known = arena_many(a, p->nfunctions, char);
 	if (x.drop && (x.keep || !p->keep_frames))
 		prune(a, p, &x);
-	regex_free(x.drop);
-	regex_free(x.keep);
+	regex_free(drop);
+	regex_free(keep);
 }
 
-void profile_prune_from(struct arena *a, struct profile *p, const struct regex *re)
+/* Takes off what is inlined below a match; is there one? */
+static bool cut_callees(const struct pruner *x, struct location *loc)
 {
+	for (uint32_t i = 0; i < loc->nlines; i++) {
+		uint32_t function = x->p->lines[loc->first_line + i].function;
+
+		if (function == NONE || !is_dropped(x, function))
+			continue;
+		loc->first_line += i;
+		loc->nlines -= i;
+		return true;
+	}
+	return false;
+}
+
+struct start {
+	const struct profile *p;
+	const bool *is_match; /* by location */
+};
+
+static bool start_at_match(const void *ctx, struct sample *s)
+{
+	const struct start *x = ctx;
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t i = 0;
+
+	while (i < s->nstack && !x->is_match[stack[i]])
+		i++;
+	if (i < s->nstack) {
+		s->stack += i;
+		s->nstack -= i;
+	}
+	return true;
+}
+
+void profile_prune_from(struct arena *a, struct profile *p, const struct regex *re, int threads)
+{
+	struct pruner x = { .p = p, .drop = re };
 	struct location *locations =
 		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
-	struct sample *samples = arena_copy(a, p->samples, p->nsamples * sizeof(*samples));
 	bool *is_match = arena_many(a, p->nlocations, bool);
 
-	for (uint32_t i = 0; i < p->nlocations; i++) {
-		struct location *loc = &locations[i];
-
-		for (uint32_t k = 0; k < loc->nlines; k++) {
-			uint32_t f = p->lines[loc->first_line + k].function;
-			struct str name = profile_str(p, f == NONE ? 0 : p->functions[f].name);
-
-			if (f != NONE && name.n && regex_match(re, simplify(name))) {
-				loc->first_line += k;
-				loc->nlines -= k;
-				is_match[i] = true;
-				break;
-			}
-		}
-	}
-	for (uint32_t i = 0; i < p->nsamples; i++) {
-		struct sample *s = &samples[i];
-		uint32_t k = 0;
-
-		while (k < s->nstack && !is_match[p->stacks[s->stack + k]])
-			k++;
-		if (k < s->nstack) {
-			s->stack += k;
-			s->nstack -= k;
-		}
-	}
+	x.known = arena_many(a, p->nfunctions, char);
+	for (uint32_t i = 0; i < p->nlocations; i++)
+		is_match[i] = cut_callees(&x, &locations[i]);
+	narrow_samples(a, p, threads, start_at_match, &(struct start){ p, is_match });
 	p->locations = locations;
-	p->samples = samples;
 }

@@ -55,6 +55,7 @@ struct edge_pass {
 	const uint32_t *fates;	     /* by node of f: what becomes of it */
 	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
 	const unsigned char *traits; /* by location, as the next; if there are `repeats` */
+	const uint32_t *has_edges;   /* a bit for each: few bytes, as all of a stack are asked */
 	const struct link *links;
 	const uint32_t *inner_of; /* where to sum up weights of an INNER location */
 	uint64_t *inner;
@@ -131,13 +132,17 @@ static uint32_t make_links(struct arena *a, struct edge_pass *x)
 	unsigned char *traits = arena_many(a, n, unsigned char);
 	struct link *links = arena_many(a, n, struct link);
 	uint32_t *inner_of = arena_many(a, n, uint32_t);
+	uint32_t *has_edges = arena_many(a, n / 32 + 1, uint32_t);
 
 	for (uint32_t loc = 0; loc < n; loc++) {
 		traits[loc] = make_link(&links[loc], x->f, loc, x->fates, x->from_mask);
+		if (traits[loc] & (INTO | OUT | INNER))
+			has_edges[loc / 32] |= 1u << loc % 32;
 		if (traits[loc] & INNER)
 			inner_of[loc] = ninner++;
 	}
 	x->traits = traits;
+	x->has_edges = has_edges;
 	x->links = links;
 	x->inner_of = inner_of;
 	return ninner;
@@ -321,7 +326,7 @@ static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t
 	vec_reserve(&x->places, n);
 	for (uint32_t i = 0; i < n; i++) {
 		x->places.at[nplaces] = i;
-		nplaces += (x->traits[stack[i]] & (INTO | OUT | INNER)) != 0;
+		nplaces += x->has_edges[stack[i] / 32] >> stack[i] % 32 & 1;
 	}
 	return nplaces;
 }

@@ -1,10 +1,12 @@
 #include "shell/ahead.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { MIN_SAMPLES = 50000 };
+/* Weights, and the edges that most reports have: that is what takes the time. */
+enum { MIN_SAMPLES = 50000, SETTLED = 2, SETTLE_MS = 250, STEP_MS = 2 };
 
 struct shell_ahead {
 	struct session *s;
@@ -12,6 +14,7 @@ struct shell_ahead {
 	size_t n;
 	bool is_running;
 	atomic_bool stop;
+	atomic_size_t ndone;
 	pthread_t thread;
 };
 
@@ -42,8 +45,10 @@ static void *work(void *ctx)
 {
 	struct shell_ahead *x = ctx;
 
-	for (size_t i = 0; i < x->n && !atomic_load(&x->stop); i++)
+	for (size_t i = 0; i < x->n && (i == 0 || !atomic_load(&x->stop)); i++) {
 		make_report(x, &x->reports[i]);
+		atomic_fetch_add(&x->ndone, 1);
+	}
 	return NULL;
 }
 
@@ -57,7 +62,17 @@ void shell_ahead_start(struct shell_ahead *x, const struct shell_ahead_report *r
 	memcpy(x->reports, reports, n * sizeof(*reports));
 	x->n = n;
 	atomic_store(&x->stop, false);
+	atomic_store(&x->ndone, 0);
 	x->is_running = pthread_create(&x->thread, NULL, work, x) == 0;
+}
+
+void shell_ahead_settle(struct shell_ahead *x, int fd)
+{
+	struct pollfd in = { fd, POLLIN, 0 };
+
+	for (int ms = 0; ms < SETTLE_MS && x->is_running; ms += STEP_MS)
+		if (atomic_load(&x->ndone) >= SETTLED || poll(&in, 1, STEP_MS) != 0)
+			return;
 }
 
 void shell_ahead_wait(struct shell_ahead *x)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -294,6 +295,13 @@ void shell_editor_free(struct shell_editor *x)
 	buf_release(&x->last_tab);
 	arena_release(&x->arena);
 	free(x);
+}
+
+bool shell_editor_has_input(const struct shell_editor *x)
+{
+	struct pollfd in = { STDIN_FILENO, POLLIN, 0 };
+
+	return (!x->el && x->done < x->in.n) || poll(&in, 1, 0) != 0;
 }
 
 enum shell_input shell_editor_read(struct shell_editor *x, struct str *line)

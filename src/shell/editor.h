@@ -34,6 +34,8 @@ enum { SHELL_LINE_MAX = 1 << 20 };
 
 struct shell_editor *shell_editor_new(const struct shell_editor_params *params);
 void shell_editor_free(struct shell_editor *x);
+/* Would the next line come without waiting for it? */
+bool shell_editor_has_input(const struct shell_editor *x);
 /* The next line, without its end; it is good until the next call. */
 enum shell_input shell_editor_read(struct shell_editor *x, struct str *line);
 

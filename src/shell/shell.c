@@ -15,7 +15,7 @@ struct shell {
 	const struct shell_params *params;
 	struct shell_parser parser;
 	struct shell_editor *editor;
-	struct shell_ahead *ahead; /* at a terminal; or NULL */
+	struct shell_ahead *ahead;
 	struct buf warnings;
 };
 
@@ -211,7 +211,7 @@ static bool run_line(struct shell *x, struct str line)
 	return q.action != SHELL_QUIT;
 }
 
-/* What comes next, most often. */
+/* What comes next, most often. A script's next line is there already. */
 static void work_ahead(struct shell *x)
 {
 	static const char *const lines[] = { "top", "tree", "top -cum" };
@@ -219,7 +219,9 @@ static void work_ahead(struct shell *x)
 	struct arena a = { 0 };
 	size_t n = 0;
 
-	for (size_t i = 0; x->ahead && i < sizeof(lines) / sizeof(*lines); i++) {
+	if (shell_editor_has_input(x->editor))
+		return;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
 		struct shell_request q;
 		struct err ignored;
 
@@ -230,6 +232,7 @@ static void work_ahead(struct shell *x)
 	}
 	if (n)
 		shell_ahead_start(x->ahead, reports, n);
+	shell_ahead_settle(x->ahead, STDIN_FILENO);
 	arena_release(&a);
 }
 
@@ -237,8 +240,7 @@ static void own_session(void *ctx)
 {
 	struct shell *x = ctx;
 
-	if (x->ahead)
-		shell_ahead_wait(x->ahead);
+	shell_ahead_wait(x->ahead);
 }
 
 static bool run_lines(struct shell *x, struct err *e)
@@ -303,10 +305,9 @@ bool shell_run(struct session *s, const struct shell_params *params, struct err 
 						       .own_profile = own_session,
 						       .ctx = &x,
 						       .interrupted = params->interrupted });
-		x.ahead = is_terminal ? shell_ahead_new(s) : NULL;
+		x.ahead = shell_ahead_new(s);
 		ok = run_lines(&x, e);
-		if (x.ahead)
-			shell_ahead_free(x.ahead);
+		shell_ahead_free(x.ahead);
 		shell_editor_free(x.editor);
 	}
 	buf_release(&x.warnings);

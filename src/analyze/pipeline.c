@@ -97,7 +97,7 @@ static void open_unfiltered(struct pipeline *x)
 		slice->p = x->s->profile;
 		profile_label_units(&slice->arena, &slice->p, &slice->units, &slice->warnings);
 		add_tag_frames(o, slice);
-		slice->graphs = graph_memo_new(NULL, NULL, false);
+		slice->graphs = graph_memo_new(NULL, NULL, MEMO_OTHER);
 		cache_add(x->cache, slice);
 	}
 	x->all = slice;
@@ -172,10 +172,14 @@ static bool filter_slice(const struct pipeline *x, struct slice *slice, struct e
 	return ok;
 }
 
-/* The others change stacks, these choose samples and labels. */
-static bool only_selects(const struct analyze_options *o)
+static enum memo_kind kind_of(const struct analyze_options *o)
 {
-	return !*o->hide && !*o->show && !*o->show_from && !*o->prune_from;
+	bool hides = *o->hide || *o->show, cuts = *o->show_from || *o->prune_from;
+	bool selects = *o->focus || *o->ignore || *o->tagfocus || *o->tagignore;
+
+	if (!hides && !cuts)
+		return MEMO_SELECTS;
+	return cuts || selects ? MEMO_OTHER : MEMO_HIDES;
 }
 
 static bool apply_filters(struct pipeline *x, struct err *e)
@@ -200,7 +204,7 @@ static bool apply_filters(struct pipeline *x, struct err *e)
 			slice_free(slice);
 			return false;
 		}
-		slice->graphs = graph_memo_new(x->all->graphs, &x->all->p, only_selects(o));
+		slice->graphs = graph_memo_new(x->all->graphs, &x->all->p, kind_of(o));
 		cache_add(x->cache, slice);
 	}
 	use_slice(x, slice);

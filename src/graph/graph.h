@@ -92,11 +92,15 @@ struct graph_params {
 /* What graphs of one profile have in common, kept from one graph_build to the next: give the same
  * one to all of a profile's. For one thread at a time. */
 struct graph_memo;
-/* If the profile has some of the samples of another, in the same order, with their stacks or less
- * of them: `all` is that other and `whole` its memo, which helps; both must live longer. Or NULL.
- * has_all_frames: everything but the samples is the same. */
+/* What a profile is to the one that filters made it of. */
+enum memo_kind {
+	MEMO_OTHER,   /* it has some of the samples, in the same order, with their stacks or less */
+	MEMO_SELECTS, /* everything but the samples is the same */
+	MEMO_HIDES,   /* frames are hidden, and samples gone of which nothing is left */
+};
+/* `all` is that other and `whole` its memo, which helps; both must live longer. Or NULL. */
 struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all,
-				  bool has_all_frames);
+				  enum memo_kind kind);
 void graph_memo_free(struct graph_memo *m);
 size_t graph_memo_bytes(const struct graph_memo *m);
 

@@ -32,20 +32,20 @@ struct base {
 struct graph_memo {
 	struct graph_memo *whole; /* of the profile before filters; NULL: this is it */
 	const struct profile *all;
-	bool has_all_frames; /* are its locations those of the whole profile? */
-	bool *repeats;	     /* of the whole: by row, samples that have some function twice */
+	enum memo_kind kind;
+	bool *repeats; /* of the whole: by row, samples that have some function twice */
 	struct base bases[MAX_BASES]; /* the one that was used last comes first */
 	size_t nbases;
 };
 
 struct graph_memo *graph_memo_new(struct graph_memo *whole, const struct profile *all,
-				  bool has_all_frames)
+				  enum memo_kind kind)
 {
 	struct graph_memo *m = xcalloc(1, sizeof(*m));
 
 	m->whole = whole;
 	m->all = all;
-	m->has_all_frames = has_all_frames;
+	m->kind = kind;
 	return m;
 }
 
@@ -133,7 +133,7 @@ static void copy_frames(struct arena *a, struct frames *f, const struct frames *
 static struct base *make_base(struct graph_memo *m, const struct profile *p,
 			      const struct graph_params *params)
 {
-	const struct base *whole = m->has_all_frames ? find_base(m->whole, params) : NULL;
+	const struct base *whole = m->kind == MEMO_SELECTS ? find_base(m->whole, params) : NULL;
 	struct base *b = add_base(m, params);
 
 	if (whole)
@@ -193,7 +193,8 @@ static bool weights_by_difference(struct arena *a, struct weights *w,
 				  const struct weights_walk *walk)
 {
 	const struct graph_memo *m = walk->params->memo;
-	const struct base *whole = m->has_all_frames ? find_base(m->whole, walk->params) : NULL;
+	const struct base *whole =
+		m->kind == MEMO_SELECTS ? find_base(m->whole, walk->params) : NULL;
 	const struct profile *p = walk->p;
 	struct profile others = *p;
 	struct weights_walk rest = *walk;
@@ -228,6 +229,20 @@ static bool *new_repeats(const struct profile *p)
 		if (p->samples[i].row >= nrows)
 			nrows = p->samples[i].row + 1;
 	return xcalloc(nrows, sizeof(bool));
+}
+
+/* Of the profile before frames were hidden. */
+static const struct location_sum *find_locations(const struct graph_memo *m,
+						 const struct graph_params *params)
+{
+	const struct location_sum *found = NULL;
+
+	if (m->kind != MEMO_HIDES || params->mean)
+		return NULL;
+	for (size_t i = 0; i < m->whole->nbases && !found; i++)
+		if (m->whole->bases[i].key.value == params->value)
+			found = m->whole->bases[i].weights.locations;
+	return found;
 }
 
 /* No function twice is no line twice, so what is found for functions holds for finer nodes too. */
@@ -287,6 +302,8 @@ void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 		return;
 	}
 	walk.wanted = NULL;
+	walk.with_locations = !m->whole;
+	walk.locations = walk.repeats ? find_locations(m, params) : NULL;
 	if (!weights_by_difference(&memory, w, &walk))
 		weights_count(&memory, w, &walk);
 	keep_weights(a, m, b, w, &memory, params);

@@ -5,6 +5,8 @@
  */
 #include "graph/weights.h"
 
+#include <string.h>
+
 #include "base/parallel.h"
 #include "base/vec.h"
 
@@ -16,16 +18,12 @@ struct tally {
 	uint32_t sample; /* last sample that was counted in cum, + 1 */
 };
 
-struct location_sum {
-	uint64_t cum, flat;
-};
-
 /* One thread's share of the samples. */
 struct piece {
 	uint32_t first, last;
 	struct tally *tallies; /* by node: what becomes sums.cum */
 	struct weights sums;
-	struct location_sum *by_location; /* of samples without repeats; or NULL */
+	struct location_sum *by_location; /* or NULL */
 	vec(uint32_t) some;		  /* locations of a sample that matter */
 };
 
@@ -106,7 +104,21 @@ static void count_locations(const struct pass *x, const struct piece *to, const 
 		to->by_location[leaf].flat += (uint64_t)w;
 }
 
-static void count_sample(const struct pass *x, struct piece *to, uint32_t index, int64_t w,
+/* The same if all is known already, but where stacks end, when frames there are hidden. */
+static void count_hidden_leaf(const struct pass *x, const struct piece *to, const struct sample *s,
+			      int64_t w)
+{
+	uint32_t leaf = s->nstack ? x->p->stacks[s->stack] : NONE;
+
+	if (leaf == NONE || !x->p->locations[leaf].is_hidden)
+		return;
+	leaf = find_leaf(x, s);
+	if (leaf != NONE)
+		to->by_location[leaf].flat += (uint64_t)w;
+}
+
+/* Returns whether it has a node twice. */
+static bool count_sample(const struct pass *x, struct piece *to, uint32_t index, int64_t w,
 			 int64_t div)
 {
 	const struct sample *s = &x->p->samples[index];
@@ -133,10 +145,11 @@ static void count_sample(const struct pass *x, struct piece *to, uint32_t index,
 	if (repeats && x->walk->found_repeats)
 		x->walk->found_repeats[s->row] = true;
 	if (leaf == NONE || skips_leaf(x, s))
-		return;
+		return repeats;
 	to->sums.flat[leaf] = int_add(to->sums.flat[leaf], w);
 	if (to->sums.flat_div)
 		to->sums.flat_div[leaf] = int_add(to->sums.flat_div[leaf], div);
+	return repeats;
 }
 
 /* From sums over locations to sums over nodes. */
@@ -148,7 +161,7 @@ static void spread_locations(const struct pass *x, const struct piece *to)
 		const struct location_sum *sum = &to->by_location[loc];
 		uint32_t end = f->first[loc + 1];
 
-		if (!sum->cum)
+		if (!sum->cum && !sum->flat)
 			continue;
 		for (uint32_t i = f->first[loc]; i < end; i++) {
 			uint32_t node = f->lists[i] & FRAME_NODE;
@@ -163,29 +176,42 @@ static void spread_locations(const struct pass *x, const struct piece *to)
 	}
 }
 
+static void count_one(const struct pass *x, struct piece *to, uint32_t index)
+{
+	const struct weights_walk *walk = x->walk;
+	const struct sample *s = &x->p->samples[index];
+	const int64_t *values = sample_values(x->p, s);
+	int64_t w = values[walk->params->value], div = walk->params->mean ? values[0] : 0;
+
+	/* What is inlined is summed without sign. */
+	if (to->by_location && walk->repeats && w >= 0 && !walk->repeats[s->row]) {
+		if (walk->locations)
+			count_hidden_leaf(x, to, s, w);
+		else
+			count_locations(x, to, s, w);
+	} else if (w || div) {
+		bool repeats = count_sample(x, to, index, w, div);
+
+		if (to->by_location && !walk->repeats && w >= 0 && !repeats)
+			count_locations(x, to, s, w);
+	} else if (walk->found_repeats) {
+		walk->found_repeats[s->row] = true; /* for all we know */
+	}
+}
+
 static void count_piece(void *ctx, size_t index)
 {
 	const struct pass *x = ctx;
-	const struct graph_params *params = x->walk->params;
 	struct piece *to = &x->pieces[index];
 
 	touch_pages(to->tallies, x->f->nnodes * sizeof(*to->tallies));
 	for (uint32_t i = to->first; i < to->last; i++) {
-		const struct sample *s = &x->p->samples[i];
-		const int64_t *values = sample_values(x->p, s);
-		int64_t w = values[params->value], div = params->mean ? values[0] : 0;
-
-		if (stop_asked_at(params->stop, i))
+		if (stop_asked_at(x->walk->params->stop, i))
 			break;
-		/* What is inlined is summed without sign. */
-		if (to->by_location && w >= 0 && !x->walk->repeats[s->row])
-			count_locations(x, to, s, w);
-		else if (w || div)
-			count_sample(x, to, i, w, div);
-		else if (x->walk->found_repeats)
-			x->walk->found_repeats[s->row] = true; /* for all we know */
+		count_one(x, to, i);
 	}
-	if (to->by_location)
+	/* Else their nodes are counted. */
+	if (to->by_location && x->walk->repeats)
 		spread_locations(x, to);
 }
 
@@ -204,6 +230,22 @@ static void add_piece(struct weights *sum, const struct piece *from, uint32_t nn
 		sum->cum[n] = int_add(sum->cum[n], from->tallies[n].cum);
 		sum->inlined[n] += from->sums.inlined[n];
 	}
+}
+
+/* Sums of all pieces. */
+static struct location_sum *add_locations(struct arena *a, const struct pass *x, size_t n)
+{
+	struct location_sum *sums = arena_many(a, x->p->nlocations, struct location_sum);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct location_sum *from = x->pieces[i].by_location;
+
+		for (uint32_t loc = 0; loc < x->p->nlocations; loc++) {
+			sums[loc].cum += from[loc].cum;
+			sums[loc].flat += from[loc].flat;
+		}
+	}
+	return sums;
 }
 
 static void weights_init(struct arena *a, struct weights *w, uint32_t nnodes, bool mean)
@@ -235,14 +277,19 @@ void weights_count(struct arena *a, struct weights *w, const struct weights_walk
 		piece->first = (uint32_t)(p->nsamples * i / n);
 		piece->last = (uint32_t)(p->nsamples * (i + 1) / n);
 		piece->tallies = arena_many(&scratch, f->nnodes, struct tally);
-		if (walk->repeats && !params->mean)
+		if ((walk->repeats || walk->with_locations) && !params->mean)
 			piece->by_location =
 				arena_many(&scratch, p->nlocations, struct location_sum);
 		weights_init(i ? &scratch : a, &piece->sums, f->nnodes, params->mean);
 	}
+	if (walk->locations)
+		memcpy(x.pieces[0].by_location, walk->locations,
+		       p->nlocations * sizeof(*walk->locations));
 	parallel_for((int)n, n, count_piece, &x);
 	/* The first piece's sums become those of all. */
 	*w = x.pieces[0].sums;
+	if (walk->with_locations && !params->mean)
+		w->locations = add_locations(a, &x, n);
 	w->repeats = walk->found_repeats ? walk->found_repeats : walk->repeats;
 	w->cum = arena_many(a, f->nnodes, int64_t);
 	for (uint32_t i = 0; i < f->nnodes; i++)

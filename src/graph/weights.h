@@ -5,12 +5,18 @@
 
 #include "graph/frames.h"
 
+/* What samples that have no node twice add up to at a location. */
+struct location_sum {
+	uint64_t cum, flat;
+};
+
 /* All by node of some frames. */
 struct weights {
 	int64_t *flat, *cum;
 	int64_t *flat_div, *cum_div; /* NULL without a mean */
 	uint64_t *inlined;	     /* sum of |value| over its inlined frames */
 	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
+	struct location_sum *locations; /* by location, if they were asked for; else NULL */
 };
 
 struct weights_walk {
@@ -20,6 +26,9 @@ struct weights_walk {
 	const bool *wanted;  /* by node; of others the weights are wrong. NULL: all are wanted */
 	const bool *repeats; /* by row: samples that may have a node twice. NULL: all may */
 	bool *found_repeats; /* by row: set for those that have, if not NULL */
+	bool with_locations; /* keep sums by location */
+	/* Those sums, known beforehand, if just what is hidden is new; else NULL. */
+	const struct location_sum *locations;
 };
 
 void weights_count(struct arena *a, struct weights *w, const struct weights_walk *walk);

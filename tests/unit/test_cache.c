@@ -227,7 +227,7 @@ TEST(slices_that_were_not_used_go)
 	struct slice *parent = slice_new("parent");
 	char key[16];
 
-	parent->graphs = graph_memo_new(NULL, NULL, false);
+	parent->graphs = graph_memo_new(NULL, NULL, MEMO_OTHER);
 	cache_add(&c, parent);
 	for (int i = 0; i < 20; i++) {
 		struct slice *slice;
@@ -235,7 +235,7 @@ TEST(slices_that_were_not_used_go)
 		snprintf(key, sizeof(key), "%d", i);
 		slice = slice_new(key);
 		slice->parent = parent;
-		slice->graphs = graph_memo_new(parent->graphs, &parent->p, true);
+		slice->graphs = graph_memo_new(parent->graphs, &parent->p, MEMO_SELECTS);
 		cache_add(&c, slice);
 	}
 	assert_int_equal(c.n, CACHE_SLICES);

@@ -157,36 +157,33 @@ static void shrink_code(struct text *t, char end)
 	}
 }
 
-static char *read_all(FILE *f, size_t *n)
+static char *read_all(const char *path, size_t *n)
 {
-	size_t room = 1 << 16;
-	char *text = malloc(room + 2);
+	FILE *f = fopen(path, "rb");
+	long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+	char *text = size >= 0 ? calloc(1, (size_t)size + 2) : NULL;
 
-	*n = 0;
-	while (text && !feof(f) && !ferror(f)) {
-		*n += fread(text + *n, 1, room - *n, f);
-		if (*n == room)
-			text = realloc(text, (room *= 2) + 2);
-	}
-	if (!text || ferror(f))
+	if (!text || fseek(f, 0, SEEK_SET) != 0) {
+		perror(path);
 		exit(1);
-	text[*n] = text[*n + 1] = '\0';
+	}
+	*n = fread(text, 1, (size_t)size, f);
+	fclose(f);
 	return text;
 }
 
 int main(int argc, char **argv)
 {
 	const char *kind = argc == 2 ? strrchr(argv[1], '.') : NULL;
-	FILE *f = kind ? fopen(argv[1], "rb") : NULL;
 	struct text t = { 0 };
 	char *text;
 	size_t n;
 
-	if (!f) {
+	if (!kind) {
 		fprintf(stderr, "usage: shrink FILE\n");
 		return 2;
 	}
-	text = read_all(f, &n);
+	text = read_all(argv[1], &n);
 	t.p = text;
 	t.end = text + n;
 	t.is_style = strcmp(kind, ".css") == 0;
@@ -195,6 +192,5 @@ int main(int argc, char **argv)
 	else
 		fwrite(text, 1, n, stdout);
 	free(text);
-	fclose(f);
 	return fflush(stdout) == 0 ? 0 : 1;
 }

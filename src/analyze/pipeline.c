@@ -47,13 +47,21 @@ static void override_options(struct pipeline *x)
 	}
 }
 
+/* False once nobody wants the report any more. */
+static bool goes_on(const struct pipeline *x, struct err *e)
+{
+	return !stop_asked(x->q->stop) || err_set(e, ERR_IO, "stopped");
+}
+
 /* ---- before filters */
 
-static void add_tag_frames(const struct analyze_options *o, struct slice *slice)
+static void add_tag_frames(const struct pipeline *x, struct slice *slice)
 {
+	const struct analyze_options *o = &x->o;
 	struct tag_frames t = { .root_keys = o->tagroot,
 				.leaf_keys = o->tagleaf,
-				.unit = str_of(o->unit) };
+				.unit = str_of(o->unit),
+				.stop = x->q->stop };
 
 	profile_add_tag_frames(&slice->arena, &slice->p, &t);
 	if (*o->tagroot && !t.has_root)
@@ -82,7 +90,7 @@ static void use_slice(struct pipeline *x, struct slice *slice)
 	x->p = slice->p;
 }
 
-static void open_unfiltered(struct pipeline *x)
+static bool open_unfiltered(struct pipeline *x, struct err *e)
 {
 	const struct analyze_options *o = &x->o;
 	bool has_tags = *o->tagroot || *o->tagleaf;
@@ -96,12 +104,17 @@ static void open_unfiltered(struct pipeline *x)
 		slice = slice_new(key);
 		slice->p = x->s->profile;
 		profile_label_units(&slice->arena, &slice->p, &slice->units, &slice->warnings);
-		add_tag_frames(o, slice);
+		add_tag_frames(x, slice);
+		if (!goes_on(x, e)) {
+			slice_free(slice);
+			return false;
+		}
 		slice->graphs = graph_memo_new(NULL, NULL, MEMO_OTHER);
 		cache_add(x->cache, slice);
 	}
 	x->all = slice;
 	use_slice(x, slice);
+	return true;
 }
 
 /* ---- filters */
@@ -163,13 +176,13 @@ static bool filter_slice(const struct pipeline *x, struct slice *slice, struct e
 
 	if (ok)
 		profile_filter(&slice->arena, &slice->p,
-			       &(struct profile_filter){ f.focus, f.ignore, f.hide, f.show,
-							 f.show_from, f.prune_from, f.tagfocus,
-							 f.tagignore, f.tagshow, f.taghide,
-							 &x->all->units, x->s->threads },
+			       &(struct profile_filter){
+				       f.focus, f.ignore, f.hide, f.show, f.show_from, f.prune_from,
+				       f.tagfocus, f.tagignore, f.tagshow, f.taghide,
+				       &x->all->units, x->s->threads, x->q->stop },
 			       &slice->warnings);
 	free_filters(&f);
-	return ok;
+	return ok && goes_on(x, e);
 }
 
 static enum memo_kind kind_of(const struct analyze_options *o)
@@ -360,7 +373,7 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 	unsigned flags = x->q->report->flags;
 
 	if (!(flags & (REPORT_GRAPH | REPORT_NO_STACKS)))
-		profile_drop_hidden(x->a, &x->p);
+		profile_drop_hidden(x->a, &x->p, x->q->stop);
 	if (flags & REPORT_PROFILE)
 		profile_aggregate(x->a, &x->p, &x->params.keep);
 	else if (x->s->keeps_slices)
@@ -370,11 +383,6 @@ static bool print(struct pipeline *x, struct buf *out, struct err *e)
 	if (flags & REPORT_GRAPH)
 		profile_remove_base_label(x->a, &x->p);
 	return report_print(out, x->q->report, x->a, &x->p, &x->params, e);
-}
-
-static bool goes_on(const struct pipeline *x, struct err *e)
-{
-	return !stop_asked(x->q->stop) || err_set(e, ERR_IO, "stopped");
 }
 
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,
@@ -391,8 +399,7 @@ bool analyze_report(struct session *s, const struct analyze_request *q, struct b
 	bool relative = q->options->relative_percentages, ok;
 
 	override_options(&x);
-	open_unfiltered(&x);
-	ok = goes_on(&x, e) && (!relative || apply_filters(&x, e)) && goes_on(&x, e) &&
+	ok = open_unfiltered(&x, e) && (!relative || apply_filters(&x, e)) && goes_on(&x, e) &&
 	     set_params(&x, e) && goes_on(&x, e) && (relative || apply_filters(&x, e)) &&
 	     goes_on(&x, e) && print(&x, out, e);
 	regex_free(x.argument);

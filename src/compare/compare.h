@@ -59,6 +59,7 @@ struct compare_count_params {
 	uint32_t value;		 /* sample type */
 	bool is_cum;
 	const struct profile *whole; /* what shares are of: the profile before filters */
+	const atomic_bool *stop;     /* or NULL; once set, the result is of no use */
 };
 /* Fills in all but name and is_new. Everything is copied to `a`. */
 bool compare_count(struct arena *a, const struct profile *p,

@@ -179,11 +179,11 @@ static double sample_square(const struct events *v, const struct profile *p, con
 	return v->spread * value * value / sample_events(v, p, s, values);
 }
 
-static bool count_total(const struct profile *p, const struct events *v, struct compare_source *out,
-			struct err *e)
+static bool count_total(const struct profile *p, const struct events *v, const atomic_bool *stop,
+			struct compare_source *out, struct err *e)
 {
 	out->has_events = v->kind != EVENTS_UNKNOWN;
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		const int64_t *values = sample_values(p, s);
 
@@ -315,9 +315,9 @@ static void functions_release(struct functions *f)
 }
 
 static void count_flat(const struct functions *f, const struct profile *p, const struct events *v,
-		       struct compare_source *out)
+		       const atomic_bool *stop, struct compare_source *out)
 {
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		const int64_t *values = sample_values(p, s);
 		uint32_t leaf;
@@ -332,9 +332,9 @@ static void count_flat(const struct functions *f, const struct profile *p, const
 
 /* A function counts once in a stack, however often it is there. */
 static void count_cum(const struct functions *f, const struct profile *p, const struct events *v,
-		      uint32_t *last_seen, struct compare_source *out)
+		      uint32_t *last_seen, const atomic_bool *stop, struct compare_source *out)
 {
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		const int64_t *values = sample_values(p, s);
 		double value = (double)values[v->value], square;
@@ -374,7 +374,7 @@ bool compare_count(struct arena *a, const struct profile *p,
 	if (!p->ntypes)
 		return err_set(e, ERR_FORMAT, "no sample types");
 	v = events_of(p, params->value);
-	if (!count_total(params->whole, &v, out, e))
+	if (!count_total(params->whole, &v, params->stop, out, e))
 		return false;
 	functions_init(&f, a, &scratch, p, &params->keep);
 	out->type = copy(a, type_name(p, params->value));
@@ -384,9 +384,9 @@ bool compare_count(struct arena *a, const struct profile *p,
 	out->values = arena_many(a, out->n, double);
 	out->squares = arena_many(a, out->n, double);
 	if (params->is_cum)
-		count_cum(&f, p, &v, arena_many(&scratch, out->n, uint32_t), out);
+		count_cum(&f, p, &v, arena_many(&scratch, out->n, uint32_t), params->stop, out);
 	else
-		count_flat(&f, p, &v, out);
+		count_flat(&f, p, &v, params->stop, out);
 	out->names = vec_adopt(a, &f.names);
 	functions_release(&f);
 	arena_release(&scratch);

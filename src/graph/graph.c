@@ -362,6 +362,8 @@ static void trim(struct trimmer *t, const uint32_t *kept)
 	}
 	if (!g->is_tree)
 		count_edges(t, kept);
+	if (stop_asked(t->params->stop))
+		return;
 	trim_edges(t);
 	graph_link(t->a, g);
 	graph_sort_links(g);
@@ -383,6 +385,8 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 	} else {
 		t.wanted = params->only ? choose_named(&t) : NULL;
 		memo_weights(a, &t.weights, p, &t.frames, t.wanted, params);
+		if (stop_asked(params->stop))
+			return;
 		kept = cut_nodes(&t);
 	}
 	g->original_count = g->norder;

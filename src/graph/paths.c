@@ -577,5 +577,6 @@ void path_tree_build(struct arena *a, struct path_tree *t, const struct profile 
 		       &(struct path_params){ .fraction = params->node_fraction,
 					      .drop_negative = params->drop_negative,
 					      .pivot = NONE,
-					      .threads = params->threads });
+					      .threads = params->threads,
+					      .stop = params->stop });
 }

@@ -9,8 +9,9 @@
 #include "base/arena.h"
 #include "base/map.h"
 
-/* A packet holds that many anyway. */
-enum { MIN_PACKED_BYTES = 1000, PACK_LEVEL = 5 };
+/* A packet holds as few anyway; what is larger is a file to keep, and nobody could stop the
+ * packing. */
+enum { MIN_PACKED_BYTES = 1000, MAX_PACKED_BYTES = 8 << 20, PACK_LEVEL = 5 };
 
 struct http_content {
 	atomic_uint references;
@@ -62,7 +63,8 @@ static void pack(struct http_content *c)
 {
 	struct libdeflate_compressor *packer;
 
-	if (c->bytes.n < MIN_PACKED_BYTES)
+	if (c->bytes.n < MIN_PACKED_BYTES || c->bytes.n > MAX_PACKED_BYTES ||
+	    str_has_suffix(str_of(c->type), STR("gzip")))
 		return;
 	packer = libdeflate_alloc_compressor(PACK_LEVEL);
 	if (!packer)

@@ -8,13 +8,14 @@
 #include "base/vec.h"
 #include "profile/wire.h"
 
-enum { GZIP_LEVEL = 6 };
+enum { GZIP_LEVEL = 6, MEMBER_BYTES = 4 << 20 };
 
 struct encoder {
 	const struct profile *p;
 	struct buf *out, part, inner; /* `part` is a message, `inner` one inside it */
 	uint32_t *string_of;	      /* index in p->strings -> string_table index + 1 */
 	vec(uint32_t) strings;	      /* the string_table */
+	const atomic_bool *stop;
 };
 
 static uint64_t string_index(struct encoder *x, uint32_t string)
@@ -86,7 +87,7 @@ static void put_labels(struct encoder *x, const struct sample *s)
 
 static void put_samples(struct encoder *x)
 {
-	for (uint32_t i = 0; i < x->p->nsamples; i++) {
+	for (uint32_t i = 0; i < x->p->nsamples && !stop_asked_at(x->stop, i); i++) {
 		const struct sample *s = &x->p->samples[i];
 
 		put_stack(x, s);
@@ -183,9 +184,9 @@ static void put_tail(struct encoder *x, struct buf *tail)
 	put_nonzero(tail, 15, string_index(x, p->doc_url));
 }
 
-void profile_encode(struct buf *out, const struct profile *p)
+static void encode(struct buf *out, const struct profile *p, const atomic_bool *stop)
 {
-	struct encoder x = { .p = p, .out = out };
+	struct encoder x = { .p = p, .out = out, .stop = stop };
 	struct buf tail = { 0 };
 
 	x.string_of = xmalloc(p->strings->n * sizeof(*x.string_of));
@@ -211,15 +212,41 @@ void profile_encode(struct buf *out, const struct profile *p)
 	free(x.string_of);
 }
 
-void profile_encode_gzip(struct buf *out, const struct profile *p)
+void profile_encode(struct buf *out, const struct profile *p)
+{
+	encode(out, p, NULL);
+}
+
+/* In members of at most that many bytes. */
+static void pack(struct buf *out, struct str plain, size_t most, const atomic_bool *stop)
 {
 	struct libdeflate_compressor *c = libdeflate_alloc_compressor(GZIP_LEVEL);
+
+	do {
+		size_t n = plain.n < most ? plain.n : most;
+		size_t bound = libdeflate_gzip_compress_bound(c, n);
+
+		out->n += libdeflate_gzip_compress(c, plain.p, n, buf_room(out, bound), bound);
+		plain = str_from(plain, n);
+	} while (plain.n && !stop_asked(stop));
+	libdeflate_free_compressor(c);
+}
+
+void profile_encode_gzip(struct buf *out, const struct profile *p)
+{
 	struct buf plain = { 0 };
-	size_t bound;
 
 	profile_encode(&plain, p);
-	bound = libdeflate_gzip_compress_bound(c, plain.n);
-	out->n += libdeflate_gzip_compress(c, plain.p, plain.n, buf_room(out, bound), bound);
-	libdeflate_free_compressor(c);
+	pack(out, buf_view(&plain), SIZE_MAX, NULL);
+	buf_release(&plain);
+}
+
+void profile_encode_unless(struct buf *out, const struct profile *p, const atomic_bool *stop)
+{
+	struct buf plain = { 0 };
+
+	encode(&plain, p, stop);
+	if (!stop_asked(stop))
+		pack(out, buf_view(&plain), MEMBER_BYTES, stop);
 	buf_release(&plain);
 }

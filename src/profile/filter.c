@@ -32,6 +32,7 @@ struct name_filter {
 	struct line *lines;
 	bool *stays; /* by sample */
 	struct sample *samples;
+	const atomic_bool *stop;
 	/* Of each piece of the samples: where what stays of it starts, once all are counted. */
 	uint32_t pieces[PIECES + 1];
 };
@@ -128,6 +129,8 @@ static void judge_samples(void *ctx, size_t index)
 	struct name_filter *f = ctx;
 	uint32_t n = 0;
 
+	if (stop_asked(f->stop))
+		return;
 	for (uint32_t i = piece_start(f, index); i < piece_start(f, index + 1); i++) {
 		f->stays[i] = sample_stays(f, &f->p->samples[i]);
 		n += f->stays[i];
@@ -153,6 +156,8 @@ static void take_samples(void *ctx, size_t index)
 	const struct name_filter *f = ctx;
 	uint32_t at = f->pieces[index], end = f->pieces[index + 1];
 
+	if (stop_asked(f->stop))
+		return;
 	for (uint32_t i = piece_start(f, index); at < end; i++) {
 		f->samples[at] = f->p->samples[i];
 		at += f->stays[i];
@@ -210,7 +215,8 @@ static void filter_names(struct arena *a, struct profile *p, const struct profil
 				 .focus = matcher_of(a, p, x->focus),
 				 .ignore = matcher_of(a, p, x->ignore),
 				 .hide = matcher_of(a, p, x->hide),
-				 .show = matcher_of(a, p, x->show) };
+				 .show = matcher_of(a, p, x->show),
+				 .stop = x->stop };
 
 	judge_locations(a, &f, x->hide || x->show);
 	filter_samples(a, &f, x->threads);
@@ -285,7 +291,7 @@ static void filter_tags(struct arena *a, struct profile *p, const struct profile
 	bool any_focused = false, any_ignored = false;
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(x->stop, i); i++) {
 		uint32_t set = p->samples[i].labels;
 
 		if (!known[set])
@@ -339,7 +345,7 @@ static void filter_tag_keys(struct arena *a, struct profile *p, const struct reg
 		warn(warnings, "TagHide");
 }
 
-void profile_drop_hidden(struct arena *a, struct profile *p)
+void profile_drop_hidden(struct arena *a, struct profile *p, const atomic_bool *stop)
 {
 	uint32_t *stacks, n = 0;
 	struct sample *samples;
@@ -351,7 +357,7 @@ void profile_drop_hidden(struct arena *a, struct profile *p)
 		total += p->samples[i].nstack;
 	samples = arena_copy(a, p->samples, p->nsamples * sizeof(*samples));
 	stacks = arena_many(a, total + 1, uint32_t);
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(stop, i); i++) {
 		struct sample *s = &samples[i];
 		const uint32_t *from = p->stacks + s->stack, *end = from + s->nstack;
 

@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/strings.h"
 
@@ -136,6 +137,9 @@ bool profile_read(struct profile *p, struct arena *a, struct strings *strings, s
 void profile_encode(struct buf *out, const struct profile *p);
 /* The same gzipped, as one member. */
 void profile_encode_gzip(struct buf *out, const struct profile *p);
+/* The same for somebody who may stop waiting for it: what is large is gzipped in several members.
+ */
+void profile_encode_unless(struct buf *out, const struct profile *p, const atomic_bool *stop);
 
 /* ---- lookups (lookup.c) */
 
@@ -210,13 +214,15 @@ struct profile_filter {
 	const struct tag_match *tagfocus, *tagignore;
 	const struct regex *tagshow, *taghide;
 	const struct label_units *units;
-	int threads; /* at most */
+	int threads;		 /* at most */
+	const atomic_bool *stop; /* or NULL; once set, the profile is of no use */
 };
 /* `warnings` gets "Focus expression matched no samples" and its like, one a line. */
 void profile_filter(struct arena *a, struct profile *p, const struct profile_filter *f,
 		    struct buf *warnings);
-/* Takes hidden locations, which filters leave in stacks, out of them. Graphs need not have that. */
-void profile_drop_hidden(struct arena *a, struct profile *p);
+/* Takes hidden locations, which filters leave in stacks, out of them. Graphs need not have that.
+ * Once `stop` is set, the profile is of no use. */
+void profile_drop_hidden(struct arena *a, struct profile *p, const atomic_bool *stop);
 
 /* Compiles the value of -tagfocus or -tagignore: a range of numbers, or regexps. `option` is the
  * option's name, for warnings and errors. Free with tag_match_free. */
@@ -238,6 +244,7 @@ struct tag_frames {
 	const char *root_keys, *leaf_keys;
 	struct str unit;	 /* of the numbers' text */
 	bool has_root, has_leaf; /* set: did any sample have one of the keys? */
+	const atomic_bool *stop; /* or NULL; once set, the profile is of no use */
 };
 void profile_add_tag_frames(struct arena *a, struct profile *p, struct tag_frames *t);
 

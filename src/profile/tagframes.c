@@ -110,7 +110,7 @@ static void add_frames(struct arena *a, struct frame_adder *x, struct tag_frames
 	struct sample *samples = arena_copy(a, p->samples, p->nsamples * sizeof(*samples));
 	uint32_t *stacks;
 
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(t->stop, i); i++) {
 		uint32_t set = samples[i].labels, *to = of_set + set * extra;
 
 		total += samples[i].nstack + extra;
@@ -130,9 +130,11 @@ static void add_frames(struct arena *a, struct frame_adder *x, struct tag_frames
 			to[k] = 1 + frame_location(x, key);
 		}
 	}
+	if (stop_asked(t->stop)) /* not all have been counted */
+		return;
 	stacks = arena_many(a, total, uint32_t);
 	total = 0;
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(t->stop, i); i++) {
 		const uint32_t *frames = of_set + samples[i].labels * extra;
 		const uint32_t *from = p->stacks + samples[i].stack;
 

@@ -209,7 +209,7 @@ static struct location_weight *weigh_locations(const struct report_run *r)
 	const struct profile *p = r->p;
 	struct location_weight *w = arena_many(r->a, p->nlocations, struct location_weight);
 
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(r->params->stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		int64_t value = report_sample_value(r, s);
 

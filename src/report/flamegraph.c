@@ -475,7 +475,10 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 						.mean = o->mean,
 						.drop_negative = o->drop_negative,
 						.node_fraction = o->node_fraction,
-						.threads = o->threads });
+						.threads = o->threads,
+						.stop = o->stop });
+	if (stop_asked(o->stop))
+		return true;
 	name_frames(&f);
 	place(&f);
 	put_document(&f);

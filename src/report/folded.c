@@ -124,7 +124,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 	for (uint32_t i = 0; i < p->nsamples && !has_base; i++)
 		has_base = is_base[p->samples[i].labels];
 	name_locations(&f);
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(r->params->stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		int64_t v = report_sample_value(r, s);
 		struct folded_stack *to;
@@ -137,7 +137,7 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 		else
 			to->source = int_add(to->source, v);
 	}
-	for (size_t i = 0; i < f.stacks.n; i++)
+	for (size_t i = 0; i < f.stacks.n && !stop_asked_at(r->params->stop, i); i++)
 		write_stack(out, &f, &f.stacks.at[i], has_base);
 	vec_release(&f.stacks);
 	vec_release(&f.frames);

@@ -29,7 +29,10 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 	(void)e;
 	if (r->params->divide_by != 1)
 		divide_values(r, &p);
-	profile_encode_gzip(out, &p);
+	if (r->params->stop)
+		profile_encode_unless(out, &p, r->params->stop);
+	else
+		profile_encode_gzip(out, &p);
 	return true;
 }
 

@@ -201,14 +201,14 @@ static void write_stack(struct buf *out, const struct profile *p, const struct s
 	out->n = (size_t)(to - out->p);
 }
 
-static void write_samples(struct buf *out, const struct profile *p)
+static void write_samples(struct buf *out, const struct profile *p, const atomic_bool *stop)
 {
 	uint64_t *ids = xmalloc(p->nlocations * sizeof(*ids) + 1);
 
 	/* Locations are large and stacks jump around in them. */
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		ids[i] = p->locations[i].id;
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(stop, i); i++) {
 		const struct sample *s = &p->samples[i];
 		const int64_t *values = sample_values(p, s);
 
@@ -295,12 +295,12 @@ static void write_mapping(struct buf *out, const struct profile *p, const struct
 	buf_char(out, '\n');
 }
 
-void raw_write(struct buf *out, const struct profile *p)
+static void write_all(struct buf *out, const struct profile *p, const atomic_bool *stop)
 {
 	write_header(out, p);
 	buf_puts(out, "Samples:\n");
 	write_types(out, p);
-	write_samples(out, p);
+	write_samples(out, p, stop);
 	buf_puts(out, "Locations\n");
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		write_location(out, p, &p->locations[i]);
@@ -309,10 +309,15 @@ void raw_write(struct buf *out, const struct profile *p)
 		write_mapping(out, p, &p->mappings[i]);
 }
 
+void raw_write(struct buf *out, const struct profile *p)
+{
+	write_all(out, p, NULL);
+}
+
 static bool run(struct buf *out, struct report_run *r, struct err *e)
 {
 	(void)e;
-	raw_write(out, r->p);
+	write_all(out, r->p, r->params->stop);
 	return true;
 }
 

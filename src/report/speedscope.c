@@ -101,7 +101,7 @@ static void put_profile(struct scope_writer *w, uint32_t value)
 	buf_char(w->out, ',');
 	put_text(w->out, "unit", unit);
 	buf_puts(w->out, ",\"samples\":[");
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(w->r->params->stop, i); i++) {
 		if (weight(w, &p->samples[i], value) <= 0)
 			continue;
 		buf_puts(w->out, separator);
@@ -110,7 +110,7 @@ static void put_profile(struct scope_writer *w, uint32_t value)
 	}
 	buf_puts(w->out, "],\n\"weights\":[");
 	separator = "";
-	for (uint32_t i = 0; i < p->nsamples; i++) {
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(w->r->params->stop, i); i++) {
 		int64_t v = weight(w, &p->samples[i], value);
 
 		if (v <= 0)

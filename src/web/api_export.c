@@ -29,7 +29,7 @@ bool api_peek(struct api_call *q, struct buf *out, struct err *e)
 bool api_download(struct api_call *q, struct buf *out, struct err *e)
 {
 	(void)e;
-	profile_encode_gzip(out, &q->profile->session.profile);
+	profile_encode_unless(out, &q->profile->session.profile, q->http->abandoned);
 	attach(q, "profile.pb.gz", "application/vnd.google.protobuf+gzip");
 	return true;
 }

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "profile/legacy.h"
-#include "report/report.h"
+#include "report/raw.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	strings_init(&strings);
 	if (legacy_read(&profile, &arena, &strings, bytes, &e))
-		report_find("raw")->run(&out, &(struct report_run){ .p = &profile }, &e);
+		raw_write(&out, &profile);
 	buf_release(&out);
 	strings_release(&strings);
 	arena_release(&arena);

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "perf/perf.h"
-#include "report/report.h"
+#include "report/raw.h"
 #include "symbol/symbol.h"
 
 #define UNPACKED_MAX ((size_t)16 << 20)
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	strings_init(&strings);
 	if (perf_recognizes(bytes) && perf_parse(&profile, &arena, &strings, bytes, &params, &e))
-		report_find("raw")->run(&out, &(struct report_run){ .p = &profile }, &e);
+		raw_write(&out, &profile);
 	buf_release(&out);
 	strings_release(&strings);
 	arena_release(&arena);

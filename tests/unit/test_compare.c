@@ -252,7 +252,7 @@ static struct compare_source counted(struct world *w, const char *stacks, bool i
 {
 	struct profile p = folded(w, stacks);
 	struct compare_source s = { .name = "x", .is_new = is_new };
-	struct compare_count_params params = { by_function, 0, is_cum, &p };
+	struct compare_count_params params = { by_function, 0, is_cum, &p, NULL };
 	struct err e;
 
 	if (!compare_count(&w->arena, &p, &params, &s, &e))
@@ -398,7 +398,7 @@ static struct compare_source single(struct world *w, const char *const (*types)[
 {
 	struct profile p = folded(w, "f 1\n");
 	struct compare_source s = { .name = "x" };
-	struct compare_count_params params = { by_function, value, false, &p };
+	struct compare_count_params params = { by_function, value, false, &p, NULL };
 	struct err e;
 
 	p.types = arena_many(&w->arena, 4, struct value_type);
@@ -482,9 +482,9 @@ TEST(differences_and_other_types_are_refused)
 	world_init(&w);
 	p = folded(&w, "f 1\n");
 	p.values = arena_copy(&w.arena, &(int64_t){ -1 }, sizeof(int64_t));
-	assert_false(compare_count(&w.arena, &p,
-				   &(struct compare_count_params){ by_function, 0, false, &p },
-				   &s[0], &e));
+	assert_false(compare_count(
+		&w.arena, &p, &(struct compare_count_params){ by_function, 0, false, &p, NULL },
+		&s[0], &e));
 	assert_non_null(strstr(e.text, "negative"));
 	s[0] = counted(&w, "f 1\n", false, false);
 	s[1] = counted(&w, "f 1\n", true, false);

@@ -1,6 +1,6 @@
 #include "profile/legacy.h"
 
-#include "report/report.h"
+#include "report/raw.h"
 #include "test.h"
 
 struct read {
@@ -19,7 +19,7 @@ static struct read read_bytes(struct str data)
 	strings_init(&r.strings);
 	r.ok = legacy_read(&r.p, &r.a, &r.strings, data, &r.e);
 	if (r.ok)
-		report_find("raw")->run(&r.raw, &(struct report_run){ .p = &r.p }, &r.e);
+		raw_write(&r.raw, &r.p);
 	buf_char(&r.raw, 0);
 	return r;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "perf/space.h"
-#include "report/report.h"
+#include "report/raw.h"
 #include "symbol/symbol.h"
 #include "test.h"
 
@@ -63,10 +63,9 @@ static void load_file(struct loaded *l, struct arena *a, const char *path)
 static void assert_raw(struct loaded *l, const char *want)
 {
 	struct buf raw = { 0 };
-	struct err e;
 
 	if (l->ok)
-		report_find("raw")->run(&raw, &(struct report_run){ .p = &l->p }, &e);
+		raw_write(&raw, &l->p);
 	else
 		buf_puts(&raw, l->e.text);
 	buf_char(&raw, 0);

@@ -23,7 +23,8 @@ static bool run_count(struct buf *out, struct report_run *r, struct err *e)
 			     &(struct compare_count_params){ .keep = r->params->keep,
 							     .value = r->params->value,
 							     .is_cum = r->params->is_cum_sorted,
-							     .whole = c->whole ? c->whole : r->p },
+							     .whole = c->whole ? c->whole : r->p,
+							     .stop = r->params->stop },
 			     &c->source, e);
 }
 
@@ -83,7 +84,7 @@ static void put_function(struct buf *out, struct api_call *q, struct str name)
 
 		if (!string || !facts->is_known)
 			continue;
-		buf_printf(out, "[%u,", functions_add(&q->site->functions, name));
+		buf_printf(out, "[%u,", functions_add(&q->site->functions, sides[i]->owner, name));
 		json_put(out, name);
 		buf_char(out, ',');
 		json_put(out, profile_str(p, facts->file));
@@ -92,7 +93,7 @@ static void put_function(struct buf *out, struct api_call *q, struct str name)
 		buf_printf(out, ",%u]", facts->flags);
 		return;
 	}
-	buf_printf(out, "[%u,", functions_add(&q->site->functions, name));
+	buf_printf(out, "[%u,", functions_add(&q->site->functions, q->profile->owner, name));
 	json_put(out, name);
 	buf_puts(out, ",\"\",0,\"\",0]");
 }

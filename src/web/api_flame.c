@@ -81,7 +81,7 @@ static bool read_params(struct flame *f, struct err *e)
 		      !(f->params.fraction >= 0 && f->params.fraction <= 1)))
 		return err_set(e, ERR_USAGE, "min=%.*s: not a part of 1", STR_ARG(min));
 	if (pivot.n)
-		f->params.pivot = name_find(q->site, pivot);
+		f->params.pivot = functions_find(&q->site->functions, pivot);
 	if (!f->params.pivot)
 		return err_set(e, ERR_NOTFOUND, "there is no function %.*s", STR_ARG(pivot));
 	return read_root(f, e);
@@ -114,9 +114,9 @@ static void name_paths(struct flame *f)
 
 	f->names = arena_many(f->a, f->tree.npaths, struct str);
 	pthread_mutex_lock(&t->lock);
-	f->nids = (uint32_t)t->texts.n;
+	f->nids = (uint32_t)t->n;
 	for (uint32_t i = 1; i < f->tree.npaths; i++)
-		f->names[i] = t->texts.at[f->tree.paths[i].frame];
+		f->names[i] = t->at[f->tree.paths[i].frame].text;
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -175,7 +175,9 @@ static const struct report report_function_labels = {
 bool api_function(struct api_call *q, struct buf *out, struct err *e)
 {
 	struct str what = api_param(q, "id");
-	struct inspected x = { .q = q, .id = name_find(q->site, what), .out = out };
+	struct inspected x = { .q = q,
+			       .id = functions_find(&q->site->functions, what),
+			       .out = out };
 	struct session *s = loaded_session(q->profile);
 
 	x.text = functions_text(&q->site->functions, what);

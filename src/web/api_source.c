@@ -123,8 +123,9 @@ static void put_name(struct listing *x, const struct annotated_function *f)
 {
 	struct report_run *r = x->r;
 	struct node_info info = { .name = strings_find(r->p->strings, f->name) };
-	uint32_t id = info.name ? name_id(x->q->site, x->q->profile, r, &info)
-				: functions_add(&x->q->site->functions, f->name);
+	uint32_t id =
+		info.name ? name_id(x->q->site, x->q->profile, r, &info)
+			  : functions_add(&x->q->site->functions, x->q->profile->owner, f->name);
 
 	buf_puts(x->out, "{\"function\":");
 	if (info.name) {

@@ -1,25 +1,110 @@
 #include "web/functions.h"
 
+#include <stdlib.h>
+
 #include "base/number.h"
 
 void functions_init(struct functions *t)
 {
+	*t = (struct functions){ 0 };
 	pthread_mutex_init(&t->lock, NULL);
-	strings_init(&t->texts);
+	vec_push(t, (struct function_text){ 0 }); /* the root */
 }
 
 void functions_release(struct functions *t)
 {
-	strings_release(&t->texts);
+	for (size_t i = 0; i < t->n; i++)
+		free((char *)(uintptr_t)t->at[i].text.p);
+	free(t->at);
+	vec_release(&t->unused);
+	map_release(&t->map);
 	pthread_mutex_destroy(&t->lock);
 }
 
-uint32_t functions_add(struct functions *t, struct str text)
+static bool same_text(const void *ctx, uint32_t index)
+{
+	const struct functions *t = ((const void *const *)ctx)[0];
+	const struct str *want = ((const void *const *)ctx)[1];
+
+	return str_eq(t->at[index].text, *want);
+}
+
+static uint64_t hash(struct str text)
+{
+	return hash_bytes(map_seed(), text.p, text.n);
+}
+
+static uint32_t find(struct functions *t, struct str text)
+{
+	uint32_t id = map_get(&t->map, hash(text), same_text, (const void *[]){ t, &text });
+
+	return id == MAP_NONE ? 0 : id;
+}
+
+static uint32_t add(struct functions *t, struct str text)
+{
+	uint32_t id = (uint32_t)t->n;
+	char *copy = memcpy(xmalloc(text.n + 1), text.n ? text.p : "", text.n);
+
+	if (t->unused.n)
+		id = t->unused.at[--t->unused.n];
+	else
+		vec_push(t, (struct function_text){ 0 });
+	t->at[id] = (struct function_text){ .text = { copy, text.n } };
+	return map_add(&t->map, hash(text), id);
+}
+
+uint32_t functions_add(struct functions *t, unsigned owner, struct str text)
 {
 	uint32_t id;
 
 	pthread_mutex_lock(&t->lock);
-	id = strings_add(&t->texts, text);
+	id = find(t, text);
+	if (!id)
+		id = add(t, text);
+	t->at[id].owners |= 1u << owner;
+	pthread_mutex_unlock(&t->lock);
+	return id;
+}
+
+void functions_forget(struct functions *t, unsigned owner)
+{
+	struct map map = { 0 };
+
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 1; i < t->n; i++) {
+		struct function_text *f = &t->at[i];
+
+		f->owners &= ~(1u << owner);
+		if (f->owners) {
+			map_add(&map, hash(f->text), i);
+		} else if (f->text.p) {
+			free((char *)(uintptr_t)f->text.p);
+			f->text = (struct str){ 0 };
+			vec_push(&t->unused, i);
+		}
+	}
+	map_release(&t->map);
+	t->map = map;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static uint32_t find_meant(struct functions *t, struct str number_or_text)
+{
+	uint64_t id;
+
+	if (number_parse_uint(number_or_text, 10, &id) == NUMBER_OK && id < t->n &&
+	    t->at[id].text.p)
+		return (uint32_t)id;
+	return find(t, number_or_text);
+}
+
+uint32_t functions_find(struct functions *t, struct str number_or_text)
+{
+	uint32_t id;
+
+	pthread_mutex_lock(&t->lock);
+	id = find_meant(t, number_or_text);
 	pthread_mutex_unlock(&t->lock);
 	return id;
 }
@@ -27,13 +112,12 @@ uint32_t functions_add(struct functions *t, struct str text)
 struct str functions_text(struct functions *t, struct str number_or_text)
 {
 	struct str text = number_or_text;
-	uint64_t id;
+	uint32_t id;
 
-	if (number_parse_uint(number_or_text, 10, &id) != NUMBER_OK)
-		return text;
 	pthread_mutex_lock(&t->lock);
-	if (id && id < t->texts.n)
-		text = t->texts.at[id];
+	id = find_meant(t, number_or_text);
+	if (id)
+		text = t->at[id].text;
 	pthread_mutex_unlock(&t->lock);
 	return text;
 }

@@ -1,18 +1,27 @@
 /* functions.h - numbers for functions: the same for all profiles and all requests of a server.
  *
  * A function is known by the text of its node: its name, and with -filefunctions or finer its file
- * and line. Number 0 is the root of trees. For many threads.
+ * and line. Number 0 is the root of trees. A text stays as long as one of the profiles that have it
+ * is open; its number may mean another function then. For many threads.
  */
 #ifndef WEB_FUNCTIONS_H
 #define WEB_FUNCTIONS_H
 
 #include <pthread.h>
 
-#include "base/strings.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
 
 struct functions {
 	pthread_mutex_t lock;
-	struct strings texts;
+	struct function_text {
+		struct str text; /* p == NULL: there is none of that number */
+		uint32_t owners; /* profiles, a bit for each */
+	} * at;
+	size_t n, cap;
+	vec(uint32_t) unused;
+	struct map map;
 };
 
 enum function_flag {
@@ -23,9 +32,13 @@ enum function_flag {
 
 void functions_init(struct functions *t);
 void functions_release(struct functions *t);
-uint32_t functions_add(struct functions *t, struct str text);
-/* The text that a parameter means, which is a number or the text itself. Valid as long as the
- * table. */
+/* The number of a text that `owner` has. */
+uint32_t functions_add(struct functions *t, unsigned owner, struct str text);
+/* The owner has none of its texts any more. */
+void functions_forget(struct functions *t, unsigned owner);
+/* What a parameter means: a number, or the text itself. 0: no such function. */
+uint32_t functions_find(struct functions *t, struct str number_or_text);
+/* The text that a parameter means. Valid as long as an owner has it. */
 struct str functions_text(struct functions *t, struct str number_or_text);
 
 #endif

@@ -146,7 +146,7 @@ static bool collect_data(struct report_run *r, const struct html_params *params,
 {
 	struct command_line line = { .options = analyze_defaults };
 	struct site site = { .params = { .c = &line, .version = KILN_VERSION } };
-	struct http_call http = { 0 };
+	struct http_call http = { .abandoned = r->params->stop };
 	struct http_reply reply = { 0 };
 	struct api_call q = { .site = &site,
 			      .http = &http,
@@ -161,7 +161,7 @@ static bool collect_data(struct report_run *r, const struct html_params *params,
 			str_dup(r->a, profile_str(r->p, r->p->types[r->params->value].type));
 	q.options.drop_negative = r->params->drop_negative;
 	functions_init(&site.functions);
-	profiles_init(&site.profiles);
+	profiles_init(&site.profiles, &site.functions);
 	q.profile = profiles_lend(&site.profiles, r->p, r->params->threads, params->name,
 				  &line.options);
 	ok = put_data(data, &q, e);

@@ -1,6 +1,5 @@
 #include "web/names.h"
 
-#include "base/number.h"
 #include "base/path.h"
 
 static bool is_just_a_name(const struct node_info *i)
@@ -18,7 +17,7 @@ uint32_t name_id(struct site *site, struct loaded *l, const struct report_run *r
 		return id;
 	r->text->n = 0;
 	node_info_text(r->text, r->p, info);
-	id = functions_add(&site->functions, buf_view(r->text));
+	id = functions_add(&site->functions, l->owner, buf_view(r->text));
 	if (is_kept)
 		l->facts[info->name].id = id;
 	return id;
@@ -36,7 +35,10 @@ void name_put(struct buf *out, const struct loaded *l, const struct report_run *
 	      const struct node_info *info)
 {
 	static const struct name_facts nameless = { .flags = FUNCTION_UNNAMED };
-	const struct name_facts *facts = info->name ? loaded_facts(l, info->name) : &nameless;
+	static const struct name_facts file = { 0 };
+	const struct name_facts *facts = info->name   ? loaded_facts(l, info->name)
+					 : info->file ? &file
+						      : &nameless;
 	struct str object = profile_str(r->p, info->object ? info->object : facts->object);
 
 	buf_printf(out, "[%u,", id);
@@ -59,7 +61,7 @@ uint32_t *name_frames(struct site *site, struct loaded *l, const struct report_r
 {
 	uint32_t *ids = arena_many(r->a, f->nnodes, uint32_t);
 
-	for (uint32_t i = 0; i < f->nnodes; i++) {
+	for (uint32_t i = 0; i < f->nnodes && !stop_asked_at(r->params->stop, i); i++) {
 		struct node_info info;
 
 		frames_info(f, r->p, i, &info);
@@ -85,22 +87,7 @@ void name_functions(struct site *site, struct loaded *l)
 		struct name_facts *facts = &l->facts[p->functions[i].name];
 
 		if (facts->is_known && !facts->id)
-			facts->id = functions_add(&site->functions,
+			facts->id = functions_add(&site->functions, l->owner,
 						  profile_str(p, p->functions[i].name));
 	}
-}
-
-uint32_t name_find(struct site *site, struct str number_or_text)
-{
-	struct functions *t = &site->functions;
-	uint64_t number;
-	uint32_t id;
-
-	pthread_mutex_lock(&t->lock);
-	if (number_parse_uint(number_or_text, 10, &number) == NUMBER_OK && number < t->texts.n)
-		id = (uint32_t)number;
-	else
-		id = strings_find(&t->texts, number_or_text);
-	pthread_mutex_unlock(&t->lock);
-	return id;
 }

@@ -17,7 +17,5 @@ uint32_t *name_frames(struct site *site, struct loaded *l, const struct report_r
 void name_graph_frames(struct report_run *r, struct frames *f);
 /* Numbers of all functions of a profile, so that they are the same whatever is asked first. */
 void name_functions(struct site *site, struct loaded *l);
-/* What a parameter means: a number, or the text of a function. 0: no such function. */
-uint32_t name_find(struct site *site, struct str number_or_text);
 
 #endif

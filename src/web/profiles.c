@@ -6,7 +6,6 @@
 
 #include "base/path.h"
 #include "base/vec.h"
-#include "web/functions.h"
 
 /* ---- names for what has none */
 
@@ -153,9 +152,9 @@ const struct name_facts *loaded_facts(const struct loaded *l, uint32_t string)
 
 /* ---- the table */
 
-void profiles_init(struct profiles *t)
+void profiles_init(struct profiles *t, struct functions *functions)
 {
-	*t = (struct profiles){ 0 };
+	*t = (struct profiles){ .functions = functions };
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -196,9 +195,11 @@ static struct loaded *add(struct profiles *t, struct session *s, const char *nam
 	struct loaded *l = NULL;
 
 	pthread_mutex_lock(&t->lock);
-	if (t->n < PROFILES_MAX) {
+	if (t->n < PROFILES_MAX && ~t->owners) {
 		l = loaded_new(s, name);
 		l->id = t->next_id++;
+		l->owner = (unsigned)__builtin_ctz(~t->owners);
+		t->owners |= 1u << l->owner;
 		l->holders++;
 		t->at[t->n++] = l;
 	}
@@ -229,8 +230,13 @@ void profiles_drop(struct profiles *t, struct loaded *l)
 	pthread_mutex_lock(&t->lock);
 	is_last = --l->holders == 0;
 	pthread_mutex_unlock(&t->lock);
-	if (is_last)
-		loaded_free(l);
+	if (!is_last)
+		return;
+	functions_forget(t->functions, l->owner);
+	pthread_mutex_lock(&t->lock);
+	t->owners &= ~(1u << l->owner); /* not before nothing is its own any more */
+	pthread_mutex_unlock(&t->lock);
+	loaded_free(l);
 }
 
 bool profiles_remove(struct profiles *t, uint32_t id)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "analyze/analyze.h"
+#include "web/functions.h"
 
 enum { PROFILES_MAX = 8 };
 
@@ -24,6 +25,7 @@ struct name_facts {
 
 struct loaded {
 	uint32_t id;
+	unsigned owner; /* for functions.h: one that no other has that is open, or still held */
 	const char *name;
 	struct arena arena;
 	struct session session;	  /* as the command line has it */
@@ -44,10 +46,12 @@ struct profiles {
 	pthread_mutex_t lock;
 	struct loaded *at[PROFILES_MAX];
 	size_t n;
-	uint32_t next_id;
+	uint32_t next_id, owners; /* a bit for each that is taken */
+	struct functions *functions;
 };
 
-void profiles_init(struct profiles *t);
+/* `functions` lives longer. */
+void profiles_init(struct profiles *t, struct functions *functions);
 void profiles_release(struct profiles *t);
 /* NULL if there is none of that number. Give it back by profiles_drop. */
 struct loaded *profiles_hold(struct profiles *t, uint32_t id);

@@ -192,7 +192,7 @@ bool web_serve(const struct web_params *params, struct err *e)
 	uint16_t port = 0;
 	bool ok;
 
-	profiles_init(&site.profiles);
+	profiles_init(&site.profiles, &site.functions);
 	functions_init(&site.functions);
 	answers_init(&site.answers);
 	pthread_mutex_init(&site.settings, NULL);

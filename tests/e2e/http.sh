@@ -1,3 +1,3 @@
 #!/bin/sh
 # The web page's server.
-exec python3 "$(dirname "$0")/httpd.py"
+exec python3 -B "$(dirname "$0")/httpd.py"

@@ -1,341 +1,22 @@
-"""The web page's server: what it answers is what the command line prints, and what it must refuse.
+"""The web page's server: what it answers, and what it must refuse. Numbers are http_oracle.py's.
 
 Prints TAP. Needs KILN and DATA in the environment.
 """
 import base64
-import collections
-import glob
 import gzip
-import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KILN, DATA = os.environ["KILN"], os.environ["DATA"]
-PROFILES = os.path.join(HERE, "..", "recorded", "profiles")
-IS_SLOW = os.environ.get("BUILD", "release") != "release"
-API = "/ui/api/v1/"
-TMP = tempfile.mkdtemp()
-os.environ.update(HOME=TMP + "/home", PPROF_TMPDIR=TMP + "/copies", TZ="UTC")
-for name in ("XDG_CONFIG_HOME", "http_proxy", "HTTP_PROXY"):
-    os.environ.pop(name, None)
+from http_lib import API, DATA, IS_SLOW, KILN, TMP, Flame, Server, check, cli, equal, number, run_checks, top_lines, traces
 
-
-class Server:
-    def __init__(self, *args, env=None):
-        self.process = subprocess.Popen([KILN, "-no_browser", "-http=localhost:", *args], stderr=subprocess.PIPE,
-                                        env=env, text=True)
-        for line in self.process.stderr:
-            found = re.search(r"^Serving web UI on http://localhost:(\d+)$", line)
-            if found:
-                self.port = int(found[1])
-                break
-        else:
-            raise AssertionError("it does not serve")
-        self.host = "localhost:%d" % self.port
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def ask(self, path, method="GET", body=None, headers=None, timeout=60):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        try:
-            c.request(method, path, body, {"Host": self.host, **(headers or {})})
-            r = c.getresponse()
-            return r.status, dict((k.lower(), v) for k, v in r.getheaders()), r.read()
-        finally:
-            c.close()
-
-    def get(self, path, **params):
-        query = urllib.parse.urlencode(params)
-        status, headers, body = self.ask(API + path + ("?" + query if query else ""))
-        if status != 200:
-            raise AssertionError("%s: %d %s" % (path, status, body.decode()))
-        return json.loads(body) if headers["content-type"] == "application/json" else body
-
-    def post(self, path, body=b"", method="POST", headers=None, **params):
-        query = urllib.parse.urlencode(params)
-        headers = {"X-Kiln-Token": self.get("meta")["token"], **(headers or {})}
-        status, _, answer = self.ask(API + path + ("?" + query if query else ""), method, body, headers)
-        return status, json.loads(answer) if answer.startswith(b"{") else answer
-
-    def add(self, path):
-        with open(path, "rb") as f:
-            status, answer = self.post("profiles", f.read(), name=os.path.basename(path))
-        assert status == 200, (path, answer)
-        return answer
-
-    def rss(self):
-        with open("/proc/%d/status" % self.process.pid) as f:
-            return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) * 1024
-
-    def stop(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        return self.process.wait(20)
-
-
-def cli(*args, ok=True):
-    done = subprocess.run([KILN, *args], capture_output=True)
-    if ok and done.returncode:
-        raise AssertionError("%s: %s" % (args, done.stderr.decode()))
-    return done.stdout if ok else done.stderr.decode()
-
-
-# ---- trees
-
-def read_varints(data, at, n):
-    out = []
-    for _ in range(n):
-        shift = value = 0
-        while True:
-            b = data[at]
-            at += 1
-            value |= (b & 127) << shift
-            shift += 7
-            if b < 128:
-                break
-        out.append(value)
-    return out, at
-
-
-class Flame:
-    """An x-flame answer, taken apart: nodes have path, self, lost, and both again for side b."""
-
-    def __init__(self, data):
-        assert data[:5] == b"KFLM\1" and data[6:8] == b"\0\0"
-        self.has_two, self.is_inverted = bool(data[5] & 1), bool(data[5] & 2)
-        size = int.from_bytes(data[8:12], "little")
-        self.header = h = json.loads(data[12:12 + size])
-        at, n = 12 + size, h["nodes"]
-        names = ["fn", "nchild", "self", "lost"] + (["self_b", "lost_b"] if self.has_two else []) + ["inl"]
-        columns = {}
-        for column in names:
-            columns[column], at = read_varints(data, at, n)
-        assert at == len(data)
-        self.columns, self.n = columns, n
-        self.parent, self.names = [None] * n, [h["functions"][f][1] for f in columns["fn"]]
-        self.ids = [h["functions"][f][0] for f in columns["fn"]]
-        first = 1
-        for i in range(n):
-            for child in range(first, first + columns["nchild"][i]):
-                self.parent[child] = i
-            first += columns["nchild"][i]
-        assert first == n or n == 1
-        self.total = self.sums("self", "lost")
-        self.total_b = self.sums("self_b", "lost_b") if self.has_two else [0] * n
-        weight = [a + b for a, b in zip(self.total, self.total_b)]
-        for i in range(2, n):  # heaviest first, then by name
-            if self.parent[i] == self.parent[i - 1]:
-                assert (-weight[i - 1], self.names[i - 1]) <= (-weight[i], self.names[i])
-
-    def sums(self, own, lost):
-        total = [a + b for a, b in zip(self.columns[own], self.columns[lost])]
-        for i in range(self.n - 1, 0, -1):
-            total[self.parent[i]] += total[i]
-        return total
-
-    def path(self, i):
-        path = []
-        while i:
-            path.append(self.names[i])
-            i = self.parent[i]
-        return tuple(reversed(path))
-
-    def selves(self, column="self"):
-        out = collections.Counter()
-        for i in range(self.n):
-            if self.columns[column][i]:
-                out[self.path(i)] += self.columns[column][i]
-        return out
-
-
-def number(text):
-    return float(re.match(r"-?[\d.]+(e[+-]?\d+)?", text)[0])
-
-
-def traces(path, unit, *args):
-    """All samples as (weight, stack from root to leaf), out of -traces."""
-    out = []
-    text = cli("-traces", "-unit=" + unit, *args, path).decode(errors="replace")
-    for block in text.split("-----------+-------------------------------------------------------\n")[1:]:
-        stack, weight = [], None
-        for line in block.splitlines():
-            found = re.match(r"^ *(-?[\d.]+)\S*   (.*)$", line) if weight is None else None
-            if found:
-                weight, line = number(found[1]), " " * 13 + found[2]
-            if weight is not None:
-                stack.append(re.sub(r" \(inline\)$", "", line[13:]))
-        if stack:
-            out.append((weight, tuple(reversed(stack))))
-    return out
-
-
-def aggregate(samples):
-    out = collections.Counter()
-    for weight, stack in samples:
-        if weight:
-            out[stack] += weight
-    return out
-
-
-def top_lines(path, unit, *args):
-    """Name -> (flat, cum), out of -top."""
-    rows = {}
-    text = cli("-top", "-trim=false", "-unit=" + unit, *args, path).decode(errors="replace")
-    for line in text.split("cum%\n", 1)[1].splitlines():
-        cells = line.split(None, 5)
-        name = re.sub(r" \((partial-)?inline\)$", "", cells[5] if len(cells) > 5 else "")
-        rows[name] = (number(cells[0]), number(cells[3]))
-    return rows
-
-
-# ---- the checks
-
-checks = []
-
-
-def check(name):
-    def add(f):
-        checks.append((name, f))
-        return f
-    return add
-
-
-def equal(got, want, what=""):
-    if got != want:
-        raise AssertionError("%s: %r, want %r" % (what, got, want))
-
-
-def good_profiles():
-    found = [p for kind in ("cxx", "go", "legacy", "synth") for p in sorted(glob.glob("%s/%s/*" % (PROFILES, kind)))]
-    found += [os.path.join(DATA, n) for n in ("inlines.pb", "recursion.pb", "labels.pb", "names.pb", "deep.pb", "hostile.pb")]
-    return [p for p in found if subprocess.run([KILN, "-raw", p], capture_output=True).returncode == 0]
-
-
-def is_plain(names):
-    return all(n.isprintable() and n == n.strip() and "  " not in n and "\ufffd" not in n and "(inline)" not in n for n in names)
-
-
-def check_top(server, path, p, unit):
-    top = server.get("top", a=p["id"])
-    names = {f[0]: f for f in top["functions"]}
-    if not is_plain([f[1] for f in names.values()]):
-        return
-    want = top_lines(path, unit)
-    unnamed = 0
-    for id, flat, cum, _ in top["rows"]:
-        if names[id][5] & 2:
-            unnamed += flat
-        else:
-            equal((flat, cum), want[names[id][1]], "top of " + names[id][1])
-    rest = [v[0] for n, v in want.items() if n.startswith("[") or n == "<unknown>"]
-    equal(unnamed, sum(rest), "top of what has no name")
-
-
-def check_flame(server, path, p, unit):
-    flame = Flame(server.get("flame", a=p["id"], min=0))
-    samples = traces(path, unit)
-    equal(flame.header["cut"], {"nodes": 0, "weight": 0}, "cut")
-    if flame.has_two:
-        equal(flame.total_b[0] - flame.total[0], sum(w for w, _ in samples), "sum of the flame graph")
-        return
-    rootless = flame.total[0] - flame.columns["self"][0]  # samples without a stack have no trace
-    equal(rootless, sum(w for w, _ in samples), "sum of the flame graph")
-    has_unnamed = any(f[5] & 2 for f in flame.header["functions"])
-    if not has_unnamed and is_plain(flame.names):
-        selves = flame.selves()
-        del selves[()]
-        equal(selves, aggregate(samples), "flame graph")
-    cut = Flame(server.get("flame", a=p["id"], min=0.1))
-    equal(cut.total[0], flame.total[0], "sum of what is cut")
-    equal(sum(cut.columns["lost"]), cut.header["cut"]["weight"], "lost")
-    inverted = Flame(server.get("flame", a=p["id"], min=0, dir="callers"))
-    equal(inverted.is_inverted, True)
-    equal(inverted.selves(), collections.Counter({k[::-1]: v for k, v in flame.selves().items()}), "inverted")
-
-
-def check_labels(server, path, p, unit):
-    text = cli("-tags", "-unit=" + unit, path).decode(errors="replace")
-    want = collections.Counter()
-    for key, total in re.findall(r"^ *(.*): Total (-?[\d.]+)", text, re.M):
-        want[key] += number(total)
-    got = collections.Counter()
-    for key in server.get("labels", a=p["id"])["keys"]:
-        equal(sum(v["weight"] for v in key["values"]) if not key["more"] else key["total"], key["total"], "label " + key["key"])
-        got[key["key"].strip()] += key["total"]
-    if is_plain(got):
-        equal(+got, +collections.Counter({k.strip(): v for k, v in want.items()}), "labels")
-
-
-def check_texts(server, path, p):
-    for form, flag in (("text", "-top"), ("raw", "-raw"), ("dot", "-dot"), ("folded", "-folded"), ("svg", "-flamegraph"),
-                       ("speedscope", "-speedscope")):
-        equal(server.ask("%sexport/%s?a=%d" % (API, form, p["id"]))[2], cli(flag, path), flag)
-    done = subprocess.run([KILN, "-peek=.*", path], capture_output=True)
-    status, _, body = server.ask("%speek?a=%d" % (API, p["id"]))
-    if done.returncode:
-        equal(status, 400)
-        equal("pprof: " + json.loads(body)["error"], done.stderr.decode().splitlines()[-1])
-    else:
-        equal(body, done.stdout, "peek")
-
-
-def check_search(server, path, p, unit):
-    samples = traces(path, unit)
-    got = server.get("search", a=p["id"], q="A", re=1)
-    if all(is_plain(s) and not any("[" in n or "<unknown>" in n for n in s) for _, s in samples):
-        hits = [(w, s) for w, s in samples if any("A" in n for n in s)]
-        equal(got["total"], sum(w for w, _ in hits), "search")
-        equal(got["self"], sum(w for w, s in hits if "A" in s[-1]), "self of search")
-    equal(server.get("search", a=p["id"], q="A")["ids"], got["ids"], "an upper-case letter matters")
-
-
-@check("numbers are those of the command line, for all recorded profiles")
-def numbers(server):
-    paths = good_profiles()
-    assert len(paths) > 60, len(paths)
-    for path in paths[::4] if IS_SLOW else paths:
-        p = server.add(path)
-        try:
-            i = [t["type"] for t in p["types"]].index(p["default_type"])
-            unit = p["types"][i]["unit"] or "count"
-            if max((abs(r[2]) for r in server.get("top", a=p["id"])["rows"]), default=0) < 2 ** 53:
-                check_top(server, path, p, unit)
-                check_flame(server, path, p, unit)
-                check_labels(server, path, p, unit)
-                check_search(server, path, p, unit)
-            check_texts(server, path, p)
-        except Exception as e:
-            raise AssertionError("%s: %s: %s" % (path, type(e).__name__, e)) from e
-        finally:
-            server.post("profiles", method="DELETE", id=p["id"])
-
-
-@check("filters are those of the command line")
-def filters(server):
-    path = DATA + "/inlines.pb"
-    p = server.add(path)
-    functions = [f[1] for f in server.get("top", a=p["id"])["functions"]]
-    unit = p["types"][[t["type"] for t in p["types"]].index(p["default_type"])]["unit"] or "count"
-    for key, flag in (("f", "focus"), ("i", "ignore"), ("h", "hide"), ("s", "show"), ("sf", "show_from"), ("prunefrom", "prune_from")):
-        pattern = "^" + re.escape(functions[0]) + "$"
-        top = server.get("top", a=p["id"], **{key: pattern})
-        got = {f[1]: (r[1], r[2]) for f, r in zip(top["functions"], top["rows"])}
-        equal(got, top_lines(path, unit, "-%s=%s" % (flag, pattern)), flag)
-    lines = server.get("top", a=p["id"], g="lines")
-    equal({f[1] for f in lines["functions"]}, set(top_lines(path, unit, "-lines")), "lines")
-    got = server.get("top", a=p["id"], f="nosuchfunction")
-    equal(got["rows"], [])
-    equal(got["warnings"], ["Focus expression matched no samples"])
-    server.post("profiles", method="DELETE", id=p["id"])
+PROFILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorded", "profiles")
 
 
 @check("label frames, by parameters tr and tl")
@@ -696,6 +377,29 @@ def uploads(server):
     equal(server.ask(API + "top?a=%d" % ids[0])[0], 404)
 
 
+@check("profiles that come and go leave nothing behind")
+def comings(server):
+    def come_and_go(number):
+        p = with_stacks(server, "".join("main;profile_%d_has_a_function_of_its_own_%d 1\n" % (number, i) for i in range(2000)))["id"]
+        functions = server.get("top", a=p)["functions"]
+        server.get("top", a=p, g="lines")
+        server.post("profiles", method="DELETE", id=p)
+        equal(len(functions), 2001)
+        return max(f[0] for f in functions)
+    for i in range(20):
+        highest = come_and_go(i)
+    before = server.rss()
+    for i in range(20, 60 if IS_SLOW else 220):
+        equal(come_and_go(i) <= highest, True, "numbers of functions are used again")
+    grown = server.rss() - before
+    assert IS_SLOW or grown < 8 << 20, "%d bytes more" % grown
+    files = len(os.listdir("/proc/%d/fd" % server.process.pid))
+    assert files < 60, "%d files are open" % files
+    kept = {f[1]: f[0] for f in server.get("top")["functions"]}
+    for name, id in kept.items():
+        equal(server.get("function", id=id)["function"][1], name)
+
+
 def raw(server, data, wait=5):
     with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as c:
         out = b""
@@ -816,24 +520,4 @@ def ends(server):
     equal(server.stop(), 0)
 
 
-def main():
-    failed = 0
-    server = Server(DATA + "/worked_a.pb")
-    try:
-        for i, (name, f) in enumerate(checks):
-            try:
-                f(server)
-                print("ok %d - %s" % (i + 1, name), flush=True)
-            except Exception as e:
-                failed += 1
-                print("not ok %d - %s" % (i + 1, name))
-                print("# %s: %s" % (type(e).__name__, "\n# ".join(str(e)[:3000].splitlines())), flush=True)
-        print("1..%d" % len(checks))
-    finally:
-        if server.process.poll() is None:
-            server.process.kill()
-        shutil.rmtree(TMP, ignore_errors=True)
-    sys.exit(failed > 0)
-
-
-main()
+run_checks(Server(DATA + "/worked_a.pb"))

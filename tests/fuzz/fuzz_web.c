@@ -25,7 +25,7 @@ static struct site *make_site(void)
 	line.options = analyze_defaults;
 	setenv("PATH", "/nonexistent", 1); /* no Graphviz */
 	functions_init(&site.functions);
-	profiles_init(&site.profiles);
+	profiles_init(&site.profiles, &site.functions);
 	answers_init(&site.answers);
 	strings_init(&strings);
 	if (!profile_read(&p, &arena, &strings, str_of(stacks), 1 << 20, &e))

@@ -52,7 +52,7 @@ static void put_nodes(struct drawn *x, const struct report_run *r)
 	buf_release(&functions);
 }
 
-/* Those between nodes that are shown; `to` and `from` are places in nodes. */
+/* Those that nodes have kept, between nodes that are shown; `to` and `from` are places in nodes. */
 static void put_edges(struct drawn *x, const struct report_run *r)
 {
 	const struct graph *g = &r->g;
@@ -62,15 +62,19 @@ static void put_edges(struct drawn *x, const struct report_run *r)
 	for (uint32_t i = 0; i < g->norder; i++)
 		place[g->order[i]] = i + 1;
 	buf_puts(x->out, ",\"edges\":[");
-	for (uint32_t i = 0; i < g->nedges; i++) {
-		const struct edge *e = &g->edges[i];
+	for (uint32_t i = 0; i < g->norder; i++) {
+		const struct node *n = &g->nodes[g->order[i]];
 
-		if (!place[e->from] || !place[e->to])
-			continue;
-		buf_printf(x->out, "%s[%u,%u,%lld,%d,%d]", more ? "," : "", place[e->from] - 1,
-			   place[e->to] - 1, (long long)edge_value(e), e->is_inline,
-			   e->is_residual);
-		more = true;
+		for (uint32_t k = 0; k < n->nout; k++) {
+			const struct edge *e = &g->edges[n->out[k]];
+
+			if (!place[e->to])
+				continue;
+			buf_printf(x->out, "%s[%u,%u,%lld,%d,%d]", more ? "," : "",
+				   place[e->from] - 1, place[e->to] - 1, (long long)edge_value(e),
+				   e->is_inline, e->is_residual);
+			more = true;
+		}
 	}
 	buf_char(x->out, ']');
 }

@@ -8,13 +8,14 @@
 struct top_row {
 	uint32_t id;
 	int64_t flat[2], cum[2];
+	bool has[2]; /* that side's */
 	const char *inlined;
 };
 
 struct top {
 	struct api_call *q;
 	vec(struct top_row) rows;
-	uint32_t *row_of; /* by id: from 1 */
+	uint32_t *row_of; /* by id: the last one, from 1 */
 	uint32_t nrow_of;
 	struct buf head, functions;
 	int64_t totals[2];
@@ -32,6 +33,8 @@ static const char *inline_label(const struct graph *g, const struct node *n)
 	return ninline == n->nin ? "(inline)" : "(partial-inline)";
 }
 
+/* Nodes may differ in what is not shown, such as the line where a function of a file starts; then
+ * there are several rows of the same name, as in -top. */
 static struct top_row *find_row(struct top *t, uint32_t id, bool *is_new)
 {
 	if (id >= t->nrow_of) {
@@ -42,7 +45,7 @@ static struct top_row *find_row(struct top *t, uint32_t id, bool *is_new)
 		t->nrow_of = n;
 	}
 	*is_new = !t->row_of[id];
-	if (*is_new) {
+	if (*is_new || t->rows.at[t->row_of[id] - 1].has[t->side]) {
 		vec_push(&t->rows, (struct top_row){ .id = id, .inlined = "" });
 		t->row_of[id] = (uint32_t)t->rows.n;
 	}
@@ -66,9 +69,11 @@ static bool run_top(struct buf *out, struct report_run *r, struct err *e)
 
 		row->flat[t->side] = node_flat(n);
 		row->cum[t->side] = node_cum(n);
+		row->has[t->side] = true;
+		if (!t->side || !row->has[0])
+			row->inlined = inline_label(&r->g, n);
 		if (!is_new)
 			continue;
-		row->inlined = inline_label(&r->g, n);
 		buf_puts(&t->functions, t->functions.n ? ",\n" : "");
 		name_put(&t->functions, l, r, id, &n->info);
 	}

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -26,13 +27,25 @@ enum {
 	HANDLERS = 16,
 	BACKLOG = 256,
 	WATCH_MS = 20,
+	LOOK_MS = 250, /* at peers that may be late */
+	PATIENCE_S = 60,
+	LEAST_BYTES_PER_S = 64 << 10,
 };
 
 #define LIBRARY "libmicrohttpd.so.12"
 
+/* A connection. */
+struct peer {
+	int fd;
+	int64_t deadline_ms; /* by then it has sent its request, or read its answer; 0: we are at
+				work */
+};
+
 struct exchange {
 	struct http_call call; /* first: callers are given a pointer to it */
 	struct http_server *server;
+	struct peer *peer;
+	int64_t start_ms;
 	struct MHD_Connection *connection;
 	struct str raw_target;
 	struct buf body;
@@ -40,7 +53,6 @@ struct exchange {
 	struct http_reply reply;
 	atomic_bool abandoned;
 	bool is_admitted, is_answered, accepts_gzip;
-	int fd;
 };
 
 typedef vec(struct exchange *) exchanges;
@@ -53,6 +65,7 @@ struct http_server {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t has_waiting, has_running;
 	exchanges waiting, running;
+	vec(struct peer *) peers;
 	bool is_stopping;
 	pthread_t handlers[HANDLERS], watcher;
 	size_t nhandlers;
@@ -147,6 +160,68 @@ static bool is_loopback(const struct sockaddr *a)
 	return false;
 }
 
+/* ---- patience */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Gives a peer its time, from `start_ms` on, to send or to read that many bytes. */
+static void set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes)
+{
+	pthread_mutex_lock(&s->lock);
+	peer->deadline_ms = start_ms + (int64_t)s->params.patience_s * 1000 +
+			    (int64_t)(nbytes * 1000 / s->params.least_bytes_per_s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* libmicrohttpd then finds that they are gone. A peer is in the list as long as its socket is open.
+ */
+static void shut_late_peers(struct http_server *s)
+{
+	int64_t now = now_ms();
+
+	for (size_t i = 0; i < s->peers.n; i++) {
+		struct peer *peer = s->peers.at[i];
+
+		if (!peer->deadline_ms || now < peer->deadline_ms)
+			continue;
+		shutdown(peer->fd, SHUT_RDWR);
+		peer->deadline_ms = 0;
+	}
+}
+
+static void on_connection(void *server, struct MHD_Connection *connection, void **peer_of,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct http_server *s = server;
+	struct peer *peer = *peer_of;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *fd =
+			s->info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+		*peer_of = peer = xcalloc(1, sizeof(*peer));
+		peer->fd = fd ? fd->connect_fd : -1;
+		set_deadline(s, peer, now_ms(), 0);
+		pthread_mutex_lock(&s->lock);
+		vec_push(&s->peers, peer);
+		pthread_cond_signal(&s->has_running);
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->peers.n; i++)
+		if (s->peers.at[i] == peer)
+			s->peers.at[i] = s->peers.at[--s->peers.n];
+	pthread_mutex_unlock(&s->lock);
+	free(peer);
+}
+
 /* ---- replies */
 
 static void drop_content(void *content)
@@ -202,6 +277,8 @@ static enum MHD_Result send_reply(struct exchange *x)
 
 	if (!response)
 		return MHD_NO;
+	set_deadline(s, x->peer, now_ms(),
+		     x->reply.content ? http_content_bytes(x->reply.content).n : 0);
 	for (size_t i = 0; i < x->reply.nheaders; i++)
 		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
@@ -282,11 +359,27 @@ static void *run_handlers(void *server)
 static void watch(struct http_server *s)
 {
 	for (size_t i = 0; i < s->running.n; i++) {
-		struct pollfd fd = { s->running.at[i]->fd, POLLRDHUP, 0 };
+		struct pollfd fd = { s->running.at[i]->peer->fd, POLLRDHUP, 0 };
 
 		if (s->is_stopping || (poll(&fd, 1, 0) > 0 && fd.revents))
 			atomic_store(&s->running.at[i]->abandoned, true);
 	}
+}
+
+/* Until something runs, or it is time to look who is late. */
+static void wait_for_running(struct http_server *s)
+{
+	struct timespec until;
+
+	if (!s->peers.n) {
+		pthread_cond_wait(&s->has_running, &s->lock);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOOK_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&s->has_running, &s->lock, &until);
 }
 
 static void *run_watcher(void *server)
@@ -295,8 +388,9 @@ static void *run_watcher(void *server)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->is_stopping) {
+		shut_late_peers(s);
 		if (!s->running.n) {
-			pthread_cond_wait(&s->has_running, &s->lock);
+			wait_for_running(s);
 			continue;
 		}
 		watch(s);
@@ -319,6 +413,7 @@ static void *on_target(void *server, const char *target, struct MHD_Connection *
 	x->connection = connection;
 	x->call.abandoned = &x->abandoned;
 	x->raw_target = str_of(str_dup(&x->call.arena, str_of(target)));
+	x->peer = x->server->info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	return x;
 }
 
@@ -327,9 +422,10 @@ static void on_completed(void *server, struct MHD_Connection *connection, void *
 {
 	struct exchange *x = *exchange;
 
-	(void)server, (void)connection, (void)code;
+	(void)connection, (void)code;
 	if (!x)
 		return;
+	set_deadline(server, x->peer, now_ms(), 0); /* for the next request */
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
 	arena_release(&x->call.arena);
@@ -352,12 +448,10 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 	struct http_server *s = x->server;
 	const union MHD_ConnectionInfo *peer =
 		s->info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	const union MHD_ConnectionInfo *fd =
-		s->info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct err e;
 
 	x->is_admitted = true;
-	x->fd = fd ? fd->connect_fd : -1;
+	x->start_ms = now_ms();
 	x->call.is_local = peer && peer->client_addr && is_loopback(peer->client_addr);
 	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
 	x->call.has_body =
@@ -382,6 +476,7 @@ static bool give_to_handlers(struct exchange *x)
 	ok = !s->is_stopping;
 	if (ok) {
 		s->suspend(x->connection); /* before a handler can resume it */
+		x->peer->deadline_ms = 0;
 		vec_push(&s->waiting, x);
 		pthread_cond_signal(&s->has_waiting);
 	}
@@ -405,6 +500,7 @@ static enum MHD_Result on_request(void *server, struct MHD_Connection *connectio
 			return MHD_NO; /* more than it said; there is no way to say so */
 		buf_add(&x->body, upload, *nupload);
 		*nupload = 0;
+		set_deadline(x->server, x->peer, x->start_ms, x->body.n);
 		return MHD_YES;
 	}
 	x->call.body = buf_view(&x->body);
@@ -508,7 +604,8 @@ static bool start_daemon(struct http_server *s, struct err *e)
 			     (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 			     (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 			     (size_t)MAX_HEAD_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
-			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+			     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
 	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", LIBRARY);
 }
 
@@ -517,6 +614,10 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 	struct http_server *s = xcalloc(1, sizeof(*s));
 
 	s->params = *params;
+	if (!s->params.patience_s)
+		s->params.patience_s = PATIENCE_S;
+	if (!s->params.least_bytes_per_s)
+		s->params.least_bytes_per_s = LEAST_BYTES_PER_S;
 	s->fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->has_waiting, NULL);
@@ -557,6 +658,7 @@ void http_server_stop(struct http_server *s)
 		close(s->fd);
 	vec_release(&s->waiting);
 	vec_release(&s->running);
+	vec_release(&s->peers);
 	pthread_cond_destroy(&s->has_waiting);
 	pthread_cond_destroy(&s->has_running);
 	pthread_mutex_destroy(&s->lock);

@@ -1,9 +1,10 @@
 /* server.h - answers to requests over HTTP: a thin face of libmicrohttpd.
  *
  * libmicrohttpd is loaded when a server starts, so that others do not pay for it. A few threads
- *read and write sockets, others run the handler, so that a slow answer or a slow client holds up
- *nobody else. Heads, bodies, connections and their idle time are limited. If the peer goes away
- *while its answer is being made, `abandoned` becomes true, within some 20 ms.
+ * read and write sockets, others run the handler, so that a slow answer or a slow client holds up
+ * nobody else. Heads, bodies and connections are limited, and so is the time that a peer may be
+ *idle, or take to send a request or to read its answer. If the peer goes away while its answer is
+ *being made, `abandoned` becomes true, within some 20 ms.
  *
  *	struct http_server *s = http_server_start(&params, &e);
  *	... wait for a signal ...
@@ -53,6 +54,9 @@ struct http_server_params {
 	/* Makes the reply, on any of several threads. */
 	void (*handle)(void *ctx, struct http_call *call, struct http_reply *reply);
 	void *ctx;
+	/* A request, and later its answer, must get across in so many seconds, and in one more for
+	 * each so many bytes. 0: what is usual. */
+	unsigned patience_s, least_bytes_per_s;
 };
 
 /* Strings of the params, and the handler, must live until http_server_stop. Failures to listen are

@@ -1,0 +1,153 @@
+#include "http/server.h"
+
+#include "test.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LARGE = 32 << 20 };
+
+static size_t admit(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	(void)ctx, (void)call, (void)reply;
+	return LARGE;
+}
+
+/* A body of as many bytes as ctx says. */
+static void handle(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	struct buf out = { 0 };
+
+	(void)call;
+	buf_fill(&out, 'x', *(const size_t *)ctx);
+	reply->status = 200;
+	reply->content = http_content_new(&out, "text/plain");
+}
+
+static struct http_server *start(size_t *nbytes)
+{
+	struct http_server_params params = { .host = "127.0.0.1",
+					     .admit = admit,
+					     .handle = handle,
+					     .ctx = nbytes,
+					     .patience_s = 1,
+					     .least_bytes_per_s = LARGE };
+	struct err e;
+	struct http_server *s = http_server_start(&params, &e);
+
+	assert_non_null(s);
+	return s;
+}
+
+static int connect_to(const struct http_server *s)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(http_server_port(s)),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Sends a byte now and then; returns how many seconds that went well, at most 20. */
+static double dawdle(int fd)
+{
+	double begin = now();
+
+	while (now() - begin < 20) {
+		struct pollfd p = { fd, POLLIN, 0 };
+
+		if (poll(&p, 1, 0) > 0 || send(fd, "a", 1, MSG_NOSIGNAL) != 1)
+			break;
+		usleep(20000);
+	}
+	return now() - begin;
+}
+
+static void expect_cut(const char *head)
+{
+	size_t nbytes = 10;
+	struct http_server *s = start(&nbytes);
+	int fd = connect_to(s);
+	double took;
+
+	say(fd, head);
+	took = dawdle(fd);
+	assert_true(took > 0.5 && took < 15);
+	close(fd);
+	http_server_stop(s);
+}
+
+TEST(head_that_never_ends)
+{
+	expect_cut("GET / HTTP/1.1\r\nHost: ");
+}
+
+TEST(request_line_that_never_ends)
+{
+	expect_cut("GET /");
+}
+
+TEST(body_that_comes_byte_by_byte)
+{
+	expect_cut("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+}
+
+/* Bytes that the kernel has taken before the end of our patience can still be read. */
+TEST(answer_that_is_read_byte_by_byte)
+{
+	size_t nbytes = LARGE, n = 0;
+	struct http_server *s = start(&nbytes);
+	int fd = connect_to(s);
+	char bytes[4096];
+	ssize_t got;
+
+	say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	sleep(4);
+	while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+		n += (size_t)got;
+	assert_true(n < LARGE);
+	close(fd);
+	http_server_stop(s);
+}
+
+TEST(who_is_quick_is_answered_again_and_again)
+{
+	size_t nbytes = 10;
+	struct http_server *s = start(&nbytes);
+	int fd = connect_to(s);
+
+	for (int i = 0; i < 8; i++) {
+		char bytes[1000] = { 0 };
+		size_t n = 0;
+
+		say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+		while (n < 10 || memcmp(bytes + n - 10, "xxxxxxxxxx", 10) != 0) {
+			ssize_t got = recv(fd, bytes + n, sizeof(bytes) - n, 0);
+
+			assert_true(got > 0);
+			n += (size_t)got;
+		}
+		usleep(300000); /* together longer than one request may take */
+	}
+	close(fd);
+	http_server_stop(s);
+}

@@ -3,13 +3,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/path.h"
 #include "base/unit.h"
 #include "base/vec.h"
 #include "report/shorten.h"
 
-enum { MAX_NODELETS = 4, BASE_FONT = 8, MAX_FONT_GROWTH = 16 };
+enum { MAX_NODELETS = 4, BASE_FONT = 8, MAX_FONT_GROWTH = 16, MAX_DRAWN_BYTES = 1000 };
 
 struct dot_writer {
 	struct buf *out;
@@ -35,12 +36,25 @@ static void put_escaped(struct buf *out, struct str s)
 	}
 }
 
+/* Graphviz reads no string of more than 16384 bytes, and nobody a name of as many; in what it draws
+ * they are cut, between two characters. */
+static struct str drawn_part(const struct dot_writer *w, struct str s)
+{
+	if (w->is_drawn && s.n > MAX_DRAWN_BYTES) {
+		s.n = MAX_DRAWN_BYTES;
+		while (s.n && ((unsigned char)s.p[s.n] & 0xc0) == 0x80)
+			s.n--;
+	}
+	return s;
+}
+
 /* pprof does not escape these, and so its graphs may end up broken. In ours for Graphviz what would
  * end the string is escaped: a quote that no backslash precedes, and a backslash at the end. */
 static void put_raw(struct dot_writer *w, struct str s)
 {
 	bool is_escaped = false;
 
+	s = drawn_part(w, s);
 	for (size_t i = 0; i < s.n; i++) {
 		if (s.p[i] == '"' && !is_escaped && w->is_drawn)
 			buf_char(w->out, '\\');
@@ -153,7 +167,8 @@ static void put_name(struct dot_writer *w, const struct node_info *i)
 	if (i->address)
 		buf_printf(w->out, "%016llx\\n", (unsigned long long)i->address);
 	if (i->name) {
-		put_escaped(&escaped, shorten(w->shortener, profile_str(p, i->name)));
+		put_escaped(&escaped,
+			    drawn_part(w, shorten(w->shortener, profile_str(p, i->name))));
 		put_scopes(w->out, buf_view(&escaped));
 		buf_puts(w->out, "\\n");
 		buf_release(&escaped);
@@ -208,7 +223,7 @@ static void put_node(struct dot_writer *w, const struct node *n, uint32_t number
 	}
 	buf_printf(w->out, "\" id=\"node%u\" fontsize=%d shape=box tooltip=\"", number,
 		   font_size(w, flat));
-	put_escaped(w->out, n->text);
+	put_escaped(w->out, drawn_part(w, n->text));
 	buf_puts(w->out, " (");
 	report_value(w->out, w->r, cum);
 	buf_puts(w->out, ")\" color=");
@@ -382,9 +397,9 @@ static void put_edge_tooltip(struct dot_writer *w, const struct edge *e)
 {
 	const struct graph *g = &w->r->g;
 
-	put_escaped(w->out, g->nodes[e->from].text);
+	put_escaped(w->out, drawn_part(w, g->nodes[e->from].text));
 	buf_puts(w->out, e->is_residual ? " ... " : " -> ");
-	put_escaped(w->out, g->nodes[e->to].text);
+	put_escaped(w->out, drawn_part(w, g->nodes[e->to].text));
 	buf_puts(w->out, " (");
 	report_value(w->out, w->r, edge_value(e));
 	buf_char(w->out, ')');
@@ -443,6 +458,24 @@ static void put_edges(struct dot_writer *w)
 		put_edge(w, &g->edges[edges[i]]);
 }
 
+/* Graphviz takes NUL for the end; and what makes text run from right to left (U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069) could make a name look like another. */
+static void tame(struct buf *out)
+{
+	unsigned char *p = (unsigned char *)out->p;
+
+	for (size_t i = 0; i < out->n; i++) {
+		if (p[i] < ' ' && p[i] != '\n')
+			p[i] = ' ';
+		if (p[i] != 0xe2 || i + 2 >= out->n)
+			continue;
+		if ((p[i + 1] == 0x80 && (p[i + 2] == 0x8e || p[i + 2] == 0x8f ||
+					  (p[i + 2] >= 0xaa && p[i + 2] <= 0xae))) ||
+		    (p[i + 1] == 0x81 && p[i + 2] >= 0xa6 && p[i + 2] <= 0xa9))
+			memcpy(p + i, "\xef\xbf\xbd", 3); /* U+FFFD */
+	}
+}
+
 static void write_graph(struct buf *out, struct report_run *r, bool is_drawn)
 {
 	const struct graph *g = &r->g;
@@ -470,6 +503,8 @@ static void write_graph(struct buf *out, struct report_run *r, bool is_drawn)
 	}
 	put_edges(&w);
 	buf_puts(out, "}\n");
+	if (is_drawn)
+		tame(out);
 	shortener_free(w.shortener);
 }
 

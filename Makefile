@@ -2,6 +2,7 @@
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
 # make browser    of them the pictures and the web page in a real browser
+# make soak       browsers and 50 clients on the web page for SECONDS=30; nothing may fail or grow
 # make live       profiles of real servers out of Debian, against go tool pprof
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
@@ -127,6 +128,11 @@ browser: $(KILN) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
 		prove --failures --comments --exec '' -j$(JOBS) $(wildcard tests/browser/run*)
 
+soak: $(KILN) $(OUT)/data/done
+	@tools/deps.sh browser test
+	SOAK=$(SECONDS) KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
+		prove --failures --comments --exec '' tests/browser/run_soak
+
 $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)
 	@touch $@
@@ -177,5 +183,5 @@ install: build/kiln man
 clean:
 	rm -rf build
 
-.PHONY: all deps run test check browser live lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check browser soak live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

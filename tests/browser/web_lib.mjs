@@ -39,6 +39,9 @@ export async function serveWith(env, ...args) {
 	throw new Error("kiln -http does not answer");
 }
 
+/** The process of a server. */
+export const processOf = url => servers.get(url);
+
 /** Ends a server that is not needed any more. */
 export const stop = url => servers.get(url).kill("SIGTERM");
 

@@ -131,7 +131,8 @@ struct frames {
 };
 
 #define FRAME_INLINED 0x80000000u
-#define FRAME_NODE 0x3fffffffu /* a bit is left for others' use */
+#define FRAME_NODE 0x3fffffffu	/* a bit is left for others' use */
+#define FRAME_GROUP 0x40000000u /* of path_side.name_of: repeats of it are one frame */
 
 void frames_init(struct arena *a, struct frames *f, const struct profile *p,
 		 const struct granularity *keep, bool with_objects);
@@ -168,7 +169,7 @@ struct path {
 	int64_t now, before; /* sums of positive and of negative samples that go through here */
 	int64_t lost_now, lost_before; /* of that: what goes on to paths that were left out */
 	double width;		       /* the larger of the two at each path's end, summed up */
-	bool is_inline;		       /* on all ways that lead here */
+	unsigned char inlined;	       /* per cent of it that comes here without a call */
 };
 
 struct path_tree {
@@ -189,7 +190,9 @@ void path_tree_build(struct arena *a, struct path_tree *t, const struct profile 
 struct path_side {
 	const struct profile *p;
 	const struct frames *frames;
-	const uint32_t *name_of; /* by node: what tells paths apart; NULL: the nodes themselves */
+	/* By node: what tells paths apart, which may have FRAME_GROUP. NULL: the nodes themselves.
+	 */
+	const uint32_t *name_of;
 	uint32_t value;
 	bool mean;
 	bool is_before; /* all of it counts as `before` */
@@ -201,8 +204,12 @@ struct path_params {
 	bool drop_negative;
 	bool is_inverted;	  /* from the leaf to its callers */
 	bool collapses_recursion; /* a frame that is the same as its caller's is left out */
+	bool collapses_loops;	  /* and so is all between a frame and its last occurrence */
+	bool splits_inlined;	  /* a function that was called is not one that was inlined */
 	uint32_t pivot;		  /* stacks start at its outermost occurrence; or NONE */
-	const uint32_t *root;	  /* a path; what does not go through it is lost where it leaves */
+	/* A path; what does not go through it is lost where it leaves. With splits_inlined its
+	 * frames may have FRAME_INLINED. */
+	const uint32_t *root;
 	size_t nroot;
 	const atomic_bool *stop; /* or NULL */
 	int threads;

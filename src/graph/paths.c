@@ -36,9 +36,9 @@ struct walker {
 
 /* One more frame on a path. */
 struct step {
-	uint32_t parent, frame;
-	bool is_inline;
+	uint32_t parent, frame; /* the frame may have FRAME_INLINED, see splits_inlined */
 	int64_t now, before;
+	int64_t inlined; /* of both: what comes here without a call */
 };
 
 struct step_table {
@@ -127,14 +127,32 @@ static uint32_t next_frame(const struct builder *b, struct walker *k)
 	return END;
 }
 
-/* The same, but not the one it is at again if recursion is to be one frame. */
+/* Goes on to the last occurrence of the frame it is at: what lies between is left out. */
+static uint32_t skip_loop(const struct builder *b, struct walker *k, uint32_t frame)
+{
+	struct walker at = *k;
+	uint32_t next;
+
+	while ((next = next_frame(b, &at)) != END) {
+		if ((next & FRAME_NODE) != (frame & FRAME_NODE))
+			continue;
+		*k = at;
+		frame = next;
+	}
+	return frame;
+}
+
+/* The same, but not the one it is at again if that is to be one frame. */
 static uint32_t next_other_frame(const struct builder *b, struct walker *k)
 {
 	uint32_t frame;
 
 	do
 		frame = next_frame(b, k);
-	while (b->params->collapses_recursion && frame != END && (frame & FRAME_NODE) == k->last);
+	while (frame != END && (frame & FRAME_NODE) == k->last &&
+	       (b->params->collapses_recursion || (frame & FRAME_GROUP)));
+	if (b->params->collapses_loops && frame != END)
+		frame = skip_loop(b, k, frame);
 	k->last = frame & FRAME_NODE;
 	return frame;
 }
@@ -193,12 +211,16 @@ static void start_piece(void *ctx, size_t index)
 
 /* ---- counting */
 
-static void add_weight(struct step *to, int64_t w)
+static void add_weight(struct step *to, int64_t w, bool is_inlined)
 {
+	int64_t size = w > 0 ? w : int_neg(w);
+
 	if (w > 0)
-		to->now = int_add(to->now, w);
+		to->now = int_add(to->now, size);
 	else
-		to->before = int_add(to->before, int_neg(w));
+		to->before = int_add(to->before, size);
+	if (is_inlined)
+		to->inlined = int_add(to->inlined, size);
 }
 
 static bool same_step(const void *ctx, uint32_t index)
@@ -214,17 +236,23 @@ static uint64_t hash_step(const struct builder *b, uint32_t parent, uint32_t fra
 	return hash_mix(b->seed, (uint64_t)parent << 32 | frame);
 }
 
-/* The step in the table, which is added if it is new. */
-static uint32_t put_step(struct step_table *t, uint64_t hash, uint32_t parent, uint32_t frame,
-			 bool is_inline)
+/* What of a frame tells steps apart. */
+static uint32_t step_frame(const struct builder *b, uint32_t frame)
 {
-	struct step step = { parent, frame, is_inline, 0, 0 };
+	uint32_t kept = FRAME_NODE | (b->params->splits_inlined ? FRAME_INLINED : 0);
+
+	return frame == END ? END : frame & kept;
+}
+
+/* The step in the table, which is added if it is new. */
+static uint32_t put_step(struct step_table *t, uint64_t hash, uint32_t parent, uint32_t frame)
+{
+	struct step step = { .parent = parent, .frame = frame };
 	const void *ctx[2] = { t, &step };
 	uint32_t at = map_put(&t->map, hash, t->steps.n, same_step, ctx);
 
 	if (at == t->steps.n)
 		vec_push(&t->steps, step);
-	t->steps.at[at].is_inline &= is_inline;
 	return at;
 }
 
@@ -268,7 +296,7 @@ static void fill_block(const struct builder *b, struct piece *x, size_t *i, stru
 		frame = next_other_frame(b, k);
 		to->parents[to->n] = parent;
 		to->frames[to->n] = frame;
-		to->hashes[to->n] = hash_step(b, parent, frame == END ? END : frame & FRAME_NODE);
+		to->hashes[to->n] = hash_step(b, parent, step_frame(b, frame));
 		map_prefetch(&x->t.map, to->hashes[to->n++]);
 	}
 }
@@ -286,14 +314,13 @@ static void advance_piece(void *ctx, size_t index)
 		fill_block(b, x, &i, &block);
 		for (size_t k = 0; k < block.n; k++) {
 			uint32_t frame = block.frames[k];
-			bool is_end = frame == END;
 
-			block.walkers[k].at =
-				put_step(&x->t, block.hashes[k], block.parents[k],
-					 is_end ? END : frame & FRAME_NODE, frame & FRAME_INLINED);
-			add_weight(&x->t.steps.at[block.walkers[k].at], block.walkers[k].w);
+			block.walkers[k].at = put_step(&x->t, block.hashes[k], block.parents[k],
+						       step_frame(b, frame));
+			add_weight(&x->t.steps.at[block.walkers[k].at], block.walkers[k].w,
+				   frame & FRAME_INLINED);
 			x->walkers.at[kept] = block.walkers[k];
-			kept += !is_end;
+			kept += frame != END;
 		}
 	}
 	x->walkers.n = kept;
@@ -305,7 +332,7 @@ static void add_step(struct step *to, const struct step *s)
 {
 	to->now = int_add(to->now, s->now);
 	to->before = int_add(to->before, s->before);
-	to->is_inline &= s->is_inline;
+	to->inlined = int_add(to->inlined, s->inlined);
 }
 
 /* Adds up what the pieces have counted. Their path_of become steps of the sum. */
@@ -323,7 +350,7 @@ static void join_pieces(struct builder *b, struct step_table *sum)
 				add_step(&b->own.at[s->parent], s);
 			} else {
 				at = put_step(sum, hash_step(b, s->parent, s->frame), s->parent,
-					      s->frame, s->is_inline);
+					      s->frame);
 				add_step(&sum->steps.at[at], s);
 			}
 			vec_push(&x->path_of, at);
@@ -355,18 +382,28 @@ static void cut_off(struct builder *b, const struct step *s)
 	b->ncut++;
 }
 
-static void add_path(struct builder *b, const struct step *s)
-{
-	vec_push(
-		&b->paths,
-		(struct path){ .parent = s->parent, .frame = s->frame, .is_inline = s->is_inline });
-	vec_push(&b->own, (struct step){ 0 });
-	vec_push(&b->all, *s);
-}
-
 static double weight_of(const struct step *s)
 {
 	return (double)s->now + (double)s->before;
+}
+
+/* Some is more than none, and less than all. */
+static unsigned char inlined_percent(const struct step *s)
+{
+	double share = (double)s->inlined / weight_of(s);
+
+	if (!s->inlined || s->inlined == int_add(s->now, s->before))
+		return s->inlined ? 100 : 0;
+	return share >= 0.01 ? share < 0.99 ? (unsigned char)(100 * share) : 99 : 1;
+}
+
+static void add_path(struct builder *b, const struct step *s)
+{
+	vec_push(&b->paths, ((struct path){ .parent = s->parent,
+					    .frame = s->frame & FRAME_NODE,
+					    .inlined = inlined_percent(s) }));
+	vec_push(&b->own, (struct step){ 0 });
+	vec_push(&b->all, *s);
 }
 
 /* Is there a path for this step? One is no wider than both sides together. */

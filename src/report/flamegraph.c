@@ -280,7 +280,7 @@ static void put_box(struct flame *f, uint32_t path)
 	const struct path *p = &f->tree.paths[path];
 	struct str name = f->names[p->frame];
 
-	open_box(f, path, p->is_inline ? " class=\"inlined\"" : "");
+	open_box(f, path, p->inlined == 100 ? " class=\"inlined\"" : "");
 	if (f->tree.has_base)
 		put_change_color(f->out, p);
 	else

@@ -96,5 +96,6 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o)
 	put_comments(out, p);
 	put_text(out, "doc_url", profile_str(p, p->doc_url));
 	put_missing(out, l);
+	buf_printf(out, ",\"has_unnamed\":%s", l->named.threads ? "true" : "false");
 	buf_printf(out, ",\"has_labels\":%s}", has_labels(p) ? "true" : "false");
 }

@@ -7,9 +7,12 @@
 
 enum { MIN_SAMPLES = 50000, PAUSE_MS = 250, MAX_TRIES = 50 };
 
-/* What the page's scripts ask for: the flame graph as fine as it can be seen (flame.js), and the
- * table of functions. */
-static const char *const targets[] = { "/ui/api/v1/flame?min=0.0005", "/ui/api/v1/top" };
+/* What the page's scripts ask for: the flame graph as fine as it can be seen (flame.js), in which
+ * what has no name is grouped, and the table of functions. */
+static const char *const named_targets[] = { "/ui/api/v1/flame?min=0.0005", "/ui/api/v1/top" };
+static const char *const other_targets[] = { "/ui/api/v1/flame?group=1&min=0.0005",
+					     "/ui/api/v1/top" };
+enum { NTARGETS = sizeof(named_targets) / sizeof(*named_targets) };
 
 struct ahead {
 	struct site *site;
@@ -40,8 +43,9 @@ static bool make_answer(struct ahead *x, const char *target)
 static void *work(void *ctx)
 {
 	struct ahead *x = ctx;
+	const char *const *targets = x->profile->named.threads ? other_targets : named_targets;
 
-	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+	for (size_t i = 0; i < NTARGETS; i++) {
 		for (int tries = 0; tries < MAX_TRIES && !atomic_load(&x->is_stopped); tries++) {
 			bool ok = make_answer(x, targets[i]);
 

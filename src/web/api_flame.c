@@ -11,13 +11,21 @@
 #include "base/vec.h"
 
 #define DEFAULT_FRACTION 0.00025
-enum { VERSION = 1, TWO_COLUMNS = 1, INVERTED = 2, MAX_ROOT = 100000, MAX_NODES = 60000 };
+enum { VERSION = 1, TWO_COLUMNS = 1, INVERTED = 2, SPLIT = 4 };
+enum { MAX_NODES = 60000 };
 
 struct side {
 	struct report_run *r;
 	struct loaded *l;
 	struct frames frames;
-	uint32_t *ids; /* by node */
+	uint32_t *ids; /* by node; with FRAME_GROUP those of groups */
+};
+
+/* Where the code of a function is. */
+struct place {
+	bool is_known;
+	struct str module;
+	uint64_t offset; /* the lowest */
 };
 
 struct flame {
@@ -28,11 +36,12 @@ struct flame {
 	size_t nsides;
 	struct arena *a;
 	struct path_tree tree;
-	struct str *names;  /* by path: for ties */
-	uint32_t *order;    /* paths in level order */
-	uint32_t *nchild;   /* by path */
-	uint32_t *index_of; /* by id of functions: in the answer, from 1; 0: not there */
-	uint32_t *node_of;  /* by id: 1 + a node of the side in side_of */
+	struct str *names;    /* by path: for ties */
+	struct place *places; /* by id of functions; NULL: siblings go by their weight */
+	uint32_t *order;      /* paths in level order */
+	uint32_t *nchild;     /* by path */
+	uint32_t *index_of;   /* by id of functions: in the answer, from 1; 0: not there */
+	uint32_t *node_of;    /* by id: 1 + a node of the side in side_of */
 	unsigned char *side_of;
 	uint32_t nids;
 	uint32_t *used; /* ids of the answer's functions; the first is the root's */
@@ -42,38 +51,19 @@ struct flame {
 
 /* ---- parameters */
 
-static bool read_root(struct flame *f, struct err *e)
-{
-	struct str rest = api_param(f->q, "root");
-	vec(uint32_t) path = { 0 };
-
-	while (rest.n && path.n < MAX_ROOT) {
-		struct str element = str_cut(&rest, '.');
-		uint64_t id;
-
-		if (number_parse_uint(element, 10, &id) != NUMBER_OK || id > UINT32_MAX) {
-			vec_release(&path);
-			return err_set(e, ERR_USAGE,
-				       "root=%.*s: not numbers with dots between them",
-				       STR_ARG(api_param(f->q, "root")));
-		}
-		vec_push(&path, (uint32_t)id);
-	}
-	f->params.nroot = path.n;
-	f->params.root = vec_adopt(f->q->a, &path);
-	return true;
-}
-
 static bool read_params(struct flame *f, struct err *e)
 {
 	struct api_call *q = f->q;
 	struct str min = api_param(q, "min"), pivot = api_param(q, "pivot");
+	struct name_path root;
 
 	f->params =
 		(struct path_params){ .fraction = DEFAULT_FRACTION,
 				      .drop_negative = q->options.drop_negative,
 				      .is_inverted = str_eq(api_param(q, "dir"), STR("callers")),
 				      .collapses_recursion = api_flag(q, "rc"),
+				      .collapses_loops = str_eq(api_param(q, "rc"), STR("2")),
+				      .splits_inlined = api_flag(q, "inl"),
 				      .pivot = NONE,
 				      .max_paths = MAX_NODES,
 				      .stop = q->http->abandoned };
@@ -84,7 +74,13 @@ static bool read_params(struct flame *f, struct err *e)
 		f->params.pivot = functions_find(&q->site->functions, pivot);
 	if (!f->params.pivot)
 		return err_set(e, ERR_NOTFOUND, "there is no function %.*s", STR_ARG(pivot));
-	return read_root(f, e);
+	if (!name_path_read(q, "root", &root, e))
+		return false;
+	f->params.root = root.ids;
+	f->params.nroot = root.n;
+	for (size_t i = 0; i < root.n && !f->params.splits_inlined; i++)
+		root.ids[i] &= FRAME_NODE;
+	return true;
 }
 
 /* ---- order */
@@ -105,6 +101,48 @@ static int heavier_first(const void *a, const void *b, void *flame)
 		return x > y ? -1 : 1;
 	by_name = str_cmp(f->names[i], f->names[k]);
 	return by_name ? by_name : (i > k) - (i < k);
+}
+
+static int compare_places(const struct place *a, const struct place *b)
+{
+	int by_module = str_cmp(a->module, b->module);
+
+	return by_module ? by_module : (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static int lower_first(const void *a, const void *b, void *flame)
+{
+	const struct flame *f = flame;
+	const struct path *x = &f->tree.paths[*(const uint32_t *)a];
+	const struct path *y = &f->tree.paths[*(const uint32_t *)b];
+	int by_place = compare_places(&f->places[x->frame], &f->places[y->frame]);
+
+	return by_place ? by_place : heavier_first(a, b, flame);
+}
+
+static struct place place_of(const struct profile *p, const struct location *l)
+{
+	const struct mapping *m = l->mapping == NONE ? NULL : &p->mappings[l->mapping];
+
+	return (struct place){ true, m ? profile_str(p, m->file) : STR(""),
+			       m ? l->address - m->start + m->offset : l->address };
+}
+
+static void find_places(struct flame *f, const struct side *s)
+{
+	const struct profile *p = s->r->p;
+
+	for (uint32_t loc = 0; loc < p->nlocations; loc++) {
+		struct place at = place_of(p, &p->locations[loc]);
+
+		for (uint32_t i = s->frames.first[loc]; i < s->frames.first[loc + 1]; i++) {
+			uint32_t id = s->ids[s->frames.lists[i] & FRAME_NODE] & FRAME_NODE;
+			struct place *known = &f->places[id];
+
+			if (!known->is_known || compare_places(&at, known) < 0)
+				*known = at;
+		}
+	}
 }
 
 /* Texts of the functions by path, which do not move while others are added. */
@@ -141,7 +179,8 @@ static void put_in_order(struct flame *f)
 		uint32_t at = f->order[i], count = f->nchild[at];
 
 		if (count > 1)
-			qsort_r(children + first[at], count, sizeof(*children), heavier_first, f);
+			qsort_r(children + first[at], count, sizeof(*children),
+				f->places ? lower_first : heavier_first, f);
 		for (uint32_t k = 0; k < count; k++)
 			f->order[done++] = children[first[at] + k];
 	}
@@ -167,7 +206,7 @@ static void find_used(struct flame *f)
 	f->used = arena_many(f->a, f->tree.npaths, uint32_t);
 	for (size_t s = 0; s < f->nsides; s++) {
 		for (uint32_t node = 0; node < f->sides[s].frames.nnodes; node++) {
-			uint32_t id = f->sides[s].ids[node];
+			uint32_t id = f->sides[s].ids[node] & FRAME_NODE;
 
 			if (f->node_of[id])
 				continue;
@@ -192,11 +231,15 @@ static void put_functions(struct flame *f, struct buf *out)
 	for (uint32_t i = 1; i < f->nused; i++) {
 		uint32_t id = f->used[i];
 		const struct side *s = &f->sides[f->side_of[id]];
+		uint32_t node = f->node_of[id] - 1;
 		struct node_info info;
 
-		frames_info(&s->frames, s->r->p, f->node_of[id] - 1, &info);
+		frames_info(&s->frames, s->r->p, node, &info);
 		buf_puts(out, ",\n");
-		name_put(out, s->l, s->r, id, &info);
+		if (s->ids[node] & FRAME_GROUP)
+			name_put_group(out, s->l, s->r, id, &info);
+		else
+			name_put(out, s->l, s->r, id, &info);
 	}
 	buf_char(out, ']');
 }
@@ -261,7 +304,7 @@ static void put_columns(struct flame *f)
 	if (f->has_two)
 		put_side(f, false);
 	for (uint32_t i = 0; i < n; i++)
-		put_varint(f->out, f->tree.paths[f->order[i]].is_inline);
+		put_varint(f->out, f->tree.paths[f->order[i]].inlined);
 }
 
 /* ---- the header */
@@ -292,7 +335,7 @@ static void put_header(struct flame *f, struct buf *out)
 			   (long long)(f->nsides > 1 ? f->sides[1].r->params->total : all->now));
 	buf_printf(out, ",\"nodes\":%u,\"depth\":%u,\"root\":[", f->tree.npaths, f->depth);
 	for (size_t i = 0; i < f->params.nroot; i++)
-		buf_printf(out, "%s%u", i ? "," : "", f->params.root[i]);
+		buf_printf(out, "%s%u", i ? "," : "", f->params.root[i] & FRAME_NODE);
 	buf_char(out, ']');
 	put_cut(f, out);
 	put_functions(f, out);
@@ -303,7 +346,8 @@ static void put_header(struct flame *f, struct buf *out)
 static void put_answer(struct flame *f)
 {
 	struct buf header = { 0 };
-	unsigned flags = (f->has_two ? TWO_COLUMNS : 0) | (f->params.is_inverted ? INVERTED : 0);
+	unsigned flags = (f->has_two ? TWO_COLUMNS : 0) | (f->params.is_inverted ? INVERTED : 0) |
+			 (f->params.splits_inlined ? SPLIT : 0);
 
 	put_header(f, &header);
 	buf_puts(f->out, "KFLM");
@@ -342,6 +386,10 @@ static bool build(struct flame *f, struct err *e)
 			       STR_ARG(api_param(f->q, "root")));
 	f->has_two = f->nsides > 1 || f->tree.has_base;
 	name_paths(f);
+	if (str_eq(api_param(f->q, "ord"), STR("address")))
+		f->places = arena_many(f->a, f->nids, struct place);
+	for (size_t i = 0; f->places && i < f->nsides; i++)
+		find_places(f, &f->sides[i]);
 	put_in_order(f);
 	measure_depth(f);
 	find_used(f);
@@ -357,6 +405,20 @@ static const struct report report_flame = {
 	.run = run_flame,
 };
 
+/* What has no name becomes part of its module's group. */
+static void group_unnamed(const struct flame *f, struct side *s)
+{
+	for (uint32_t node = 0; node < s->frames.nnodes; node++) {
+		struct node_info info;
+		uint32_t group;
+
+		frames_info(&s->frames, s->r->p, node, &info);
+		group = name_group(f->q->site, s->l, s->r, &info);
+		if (group)
+			s->ids[node] = group | FRAME_GROUP;
+	}
+}
+
 /* The second profile's report runs within that of the first, as the tree needs both. */
 static bool run_flame(struct buf *out, struct report_run *r, struct err *e)
 {
@@ -367,6 +429,8 @@ static bool run_flame(struct buf *out, struct report_run *r, struct err *e)
 	*s = (struct side){ .r = r, .l = f->nsides > 1 ? q->other : q->profile };
 	name_graph_frames(r, &s->frames);
 	s->ids = name_frames(q->site, s->l, r, &s->frames);
+	if (api_flag(q, "group"))
+		group_unnamed(f, s);
 	if (q->other && f->nsides == 1)
 		return api_report(q, loaded_session(q->other), &report_flame, "", f, out, e);
 	f->a = r->a;

@@ -28,6 +28,7 @@ enum function_flag {
 	FUNCTION_INLINED = 1, /* somewhere */
 	FUNCTION_UNNAMED = 2, /* the name is a place in a binary */
 	FUNCTION_LABEL = 4,   /* -tagroot or -tagleaf made it */
+	FUNCTION_GROUP = 8,   /* all that has no name in its module */
 };
 
 void functions_init(struct functions *t);

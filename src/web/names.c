@@ -1,6 +1,10 @@
 #include "web/names.h"
 
+#include "base/number.h"
 #include "base/path.h"
+#include "base/vec.h"
+
+enum { MAX_PATH = 100000 };
 
 static bool is_just_a_name(const struct node_info *i)
 {
@@ -23,23 +27,65 @@ uint32_t name_id(struct site *site, struct loaded *l, const struct report_run *r
 	return id;
 }
 
-static void put_file(struct buf *out, const struct report_run *r, const struct node_info *info,
-		     const struct name_facts *facts)
+static const struct name_facts *facts_of(const struct loaded *l, const struct node_info *info)
 {
-	struct str file = profile_str(r->p, info->file ? info->file : facts->file);
+	static const struct name_facts nameless = { .flags = FUNCTION_UNNAMED };
+	static const struct name_facts file = { 0 };
 
-	json_put(out, source_trim(file, r->params->trim_path, r->params->source_path));
+	return info->name ? loaded_facts(l, info->name) : info->file ? &file : &nameless;
+}
+
+struct str name_file(const struct loaded *l, const struct report_run *r,
+		     const struct node_info *info)
+{
+	uint32_t file = info->file ? info->file : facts_of(l, info)->file;
+
+	return source_trim(profile_str(r->p, file), r->params->trim_path, r->params->source_path);
+}
+
+struct str name_module(const struct loaded *l, const struct report_run *r,
+		       const struct node_info *info)
+{
+	uint32_t object = info->object ? info->object : facts_of(l, info)->object;
+	struct str path = profile_str(r->p, object);
+
+	return path.n ? path_base(path) : path;
+}
+
+/* In r->text. */
+static struct str group_text(const struct report_run *r, struct str module)
+{
+	bool has_brackets = module.n && module.p[0] == '['; /* [vdso] is a module, too */
+
+	r->text->n = 0;
+	buf_puts(r->text, has_brackets ? "" : "[");
+	buf_str(r->text, module.n ? module : STR("unknown"));
+	buf_puts(r->text, has_brackets ? "" : "]");
+	return buf_view(r->text);
+}
+
+uint32_t name_group(struct site *site, const struct loaded *l, const struct report_run *r,
+		    const struct node_info *info)
+{
+	if (!is_just_a_name(info) || !(facts_of(l, info)->flags & FUNCTION_UNNAMED))
+		return 0;
+	return functions_add(&site->functions, l->owner, group_text(r, name_module(l, r, info)));
+}
+
+void name_put_group(struct buf *out, const struct loaded *l, const struct report_run *r,
+		    uint32_t id, const struct node_info *info)
+{
+	buf_printf(out, "[%u,", id);
+	json_put(out, group_text(r, name_module(l, r, info)));
+	buf_puts(out, ",\"\",0,");
+	json_put(out, name_module(l, r, info));
+	buf_printf(out, ",%u]", FUNCTION_UNNAMED | FUNCTION_GROUP);
 }
 
 void name_put(struct buf *out, const struct loaded *l, const struct report_run *r, uint32_t id,
 	      const struct node_info *info)
 {
-	static const struct name_facts nameless = { .flags = FUNCTION_UNNAMED };
-	static const struct name_facts file = { 0 };
-	const struct name_facts *facts = info->name   ? loaded_facts(l, info->name)
-					 : info->file ? &file
-						      : &nameless;
-	struct str object = profile_str(r->p, info->object ? info->object : facts->object);
+	const struct name_facts *facts = facts_of(l, info);
 
 	buf_printf(out, "[%u,", id);
 	if (info->name && !info->line && !info->address) {
@@ -50,9 +96,9 @@ void name_put(struct buf *out, const struct loaded *l, const struct report_run *
 		json_put(out, buf_view(r->text));
 	}
 	buf_char(out, ',');
-	put_file(out, r, info, facts);
+	json_put(out, name_file(l, r, info));
 	buf_printf(out, ",%lld,", (long long)(info->line ? info->line : facts->line));
-	json_put(out, object.n ? path_base(object) : object);
+	json_put(out, name_module(l, r, info));
 	buf_printf(out, ",%u]", facts->flags);
 }
 
@@ -90,4 +136,27 @@ void name_functions(struct site *site, struct loaded *l)
 			facts->id = functions_add(&site->functions, l->owner,
 						  profile_str(p, p->functions[i].name));
 	}
+}
+
+bool name_path_read(struct api_call *q, const char *param, struct name_path *out, struct err *e)
+{
+	struct str all = api_param(q, param), rest = all;
+	vec(uint32_t) path = { 0 };
+
+	while (rest.n && path.n < MAX_PATH) {
+		struct str element = str_cut(&rest, '.');
+		bool is_inlined = str_has_suffix(element, STR("i"));
+		uint64_t id;
+
+		element.n -= is_inlined;
+		if (number_parse_uint(element, 10, &id) != NUMBER_OK || id > FRAME_NODE) {
+			vec_release(&path);
+			return err_set(e, ERR_USAGE, "%s=%.*s: not numbers with dots between them",
+				       param, STR_ARG(all));
+		}
+		vec_push(&path, (uint32_t)id | (is_inlined ? FRAME_INLINED : 0));
+	}
+	out->n = path.n;
+	out->ids = vec_adopt(q->a, &path);
+	return true;
 }

@@ -211,19 +211,19 @@ TEST(recursion_is_one_frame)
 	world_release(&w);
 }
 
-TEST(what_is_cut_is_lost_where_it_was)
+TEST(loops_are_left_out)
 {
-	const char *stacks = "main;f;g 90\nmain;f;h 9\nmain;i;j 1\n";
+	const char *stacks = "main;f;g;f;h 3\nmain;f;f 4\nmain;g;f;g 5\n";
 	struct world w;
 
 	world_init(&w);
-	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.05 }, "", ""),
-			    "100-0\nmain 100-1\nf<main 99-0\ng<f<main 90-0\nh<f<main 9-0\n");
-	/* Of 99, and what is not below main;f. */
-	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.1 }, "", "main;f"),
-			    "100-0\nmain 100-1\nf<main 99-9\ng<f<main 90-0\n");
-	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0 }, "", "main;i"),
-			    "100-0\nmain 100-99\ni<main 1-0\nj<i<main 1-0\n");
+	assert_string_equal(
+		grow(&w, stacks, (struct path_params){ .collapses_loops = true }, "", ""),
+		"12-0\nmain 12-0\nf<main 7-0\ng<main 5-0\nh<f<main 3-0\n");
+	assert_string_equal(
+		grow(&w, "main;f;g;f 3\n",
+		     (struct path_params){ .collapses_loops = true, .is_inverted = true }, "", ""),
+		"3-0\nf 3-0\nmain<f 3-0\n");
 	world_release(&w);
 }
 
@@ -239,6 +239,99 @@ static uint32_t *letters(struct world *w, const struct profile *p, const struct 
 		of[i] = (unsigned char)profile_str(p, info.name).p[0];
 	}
 	return of;
+}
+
+/* f is called by main once, and inlined into it three times. */
+static struct profile inlined(struct world *w)
+{
+	struct profile p = folded(w, "main;f 1\nboth 3\n");
+	const uint32_t *stack = p.stacks + p.samples[0].stack;
+	struct location *both = &p.locations[p.stacks[p.samples[1].stack]];
+	struct line *lines = arena_many(&w->arena, p.nlines + 2, struct line);
+
+	memcpy(lines, p.lines, p.nlines * sizeof(*lines));
+	for (uint32_t i = 0; i < 2; i++)
+		lines[p.nlines + i] = p.lines[p.locations[stack[i]].first_line];
+	both->first_line = p.nlines;
+	both->nlines = 2;
+	p.lines = lines;
+	p.nlines += 2;
+	return p;
+}
+
+/* "f 4 75%" of the last paths, whose parent is main. */
+static const char *inlined_text(struct world *w, struct path_params params)
+{
+	struct granularity keep = { .inlines = true, .function = true };
+	struct profile p = inlined(w);
+	struct path_tree t = { .npaths = 0 };
+
+	params.pivot = NONE;
+	frames_init(&w->arena, &t.frames, &p, &keep, false);
+	path_tree_grow(&w->arena, &t, &(struct path_side){ .p = &p, .frames = &t.frames }, 1,
+		       &params);
+	w->text.n = 0;
+	for (uint32_t i = 1; i < t.npaths; i++) {
+		struct node_info info;
+
+		frames_info(&t.frames, &p, t.paths[i].frame, &info);
+		node_info_text(&w->text, &p, &info);
+		buf_printf(&w->text, " %lld %u%%\n", (long long)t.paths[i].now, t.paths[i].inlined);
+	}
+	buf_char(&w->text, '\0');
+	return w->text.p;
+}
+
+TEST(what_is_inlined_here_and_called_there)
+{
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(inlined_text(&w, (struct path_params){ 0 }), "main 4 0%\nf 4 75%\n");
+	assert_string_equal(inlined_text(&w, (struct path_params){ .splits_inlined = true }),
+			    "main 4 0%\nf 1 0%\nf 3 100%\n");
+	world_release(&w);
+}
+
+TEST(repeats_of_a_group_are_one_frame)
+{
+	struct granularity keep = { .inlines = true, .function = true };
+	struct world w;
+	struct profile p;
+	struct path_tree t = { .npaths = 0 };
+	uint32_t *names;
+
+	world_init(&w);
+	p = folded(&w, "main;a;b;c;main 1\n");
+	frames_init(&w.arena, &t.frames, &p, &keep, false);
+	names = letters(&w, &p, &t.frames);
+	for (uint32_t i = 0; i < t.frames.nnodes; i++)
+		if (names[i] != 'm')
+			names[i] = 'g' | FRAME_GROUP;
+	path_tree_grow(&w.arena, &t,
+		       &(struct path_side){ .p = &p, .frames = &t.frames, .name_of = names }, 1,
+		       &(struct path_params){ .pivot = NONE });
+	assert_int_equal(t.npaths, 4);
+	assert_int_equal(t.paths[1].frame, 'm');
+	assert_int_equal(t.paths[2].frame, 'g');
+	assert_int_equal(t.paths[3].frame, 'm');
+	world_release(&w);
+}
+
+TEST(what_is_cut_is_lost_where_it_was)
+{
+	const char *stacks = "main;f;g 90\nmain;f;h 9\nmain;i;j 1\n";
+	struct world w;
+
+	world_init(&w);
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.05 }, "", ""),
+			    "100-0\nmain 100-1\nf<main 99-0\ng<f<main 90-0\nh<f<main 9-0\n");
+	/* Of 99, and what is not below main;f. */
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0.1 }, "", "main;f"),
+			    "100-0\nmain 100-1\nf<main 99-9\ng<f<main 90-0\n");
+	assert_string_equal(grow(&w, stacks, (struct path_params){ .fraction = 0 }, "", "main;i"),
+			    "100-0\nmain 100-99\ni<main 1-0\nj<i<main 1-0\n");
+	world_release(&w);
 }
 
 TEST(two_profiles_by_common_names)

@@ -8,10 +8,14 @@
 
 enum { MAX_PATTERN_BYTES = 10000 };
 
+enum search_scope { IN_NAMES, IN_FILES, IN_MODULES };
+
 struct search {
 	struct api_call *q;
+	enum search_scope scope;
 	struct str text; /* to look for */
 	bool ignores_case;
+	bool groups;	     /* as the flame graph does */
 	struct regex *regex; /* instead; or NULL */
 	struct buf lower;
 };
@@ -26,6 +30,31 @@ static bool is_found(struct search *s, struct str name)
 	for (size_t i = 0; i < name.n; i++)
 		buf_char(&s->lower, (char)tolower((unsigned char)name.p[i]));
 	return str_contains(buf_view(&s->lower), s->text);
+}
+
+static bool is_node_found(struct search *s, const struct report_run *r,
+			  const struct node_info *info)
+{
+	if (s->scope == IN_FILES)
+		return is_found(s, name_file(s->q->profile, r, info));
+	if (s->scope == IN_MODULES)
+		return is_found(s, name_module(s->q->profile, r, info));
+	r->text->n = 0;
+	node_info_text(r->text, r->p, info);
+	return is_found(s, buf_view(r->text));
+}
+
+/* Its function, or the group it is shown in, which is found by its own name as well. */
+static uint32_t shown_id(struct search *s, const struct report_run *r, const struct node_info *info,
+			 bool *found)
+{
+	uint32_t group = s->groups ? name_group(s->q->site, s->q->profile, r, info) : 0;
+
+	if (!group)
+		return name_id(s->q->site, s->q->profile, r, info);
+	if (s->scope == IN_NAMES && !*found)
+		*found = is_found(s, buf_view(r->text));
+	return group;
 }
 
 /* What of a location is found: 1 a frame, 2 the innermost one, 3 both. */
@@ -77,33 +106,50 @@ static struct sums sum_samples(const struct report_run *r, const unsigned char *
 	return sums;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each once; tells how many there are. */
+static uint32_t put_ids(struct buf *out, uint32_t *ids, uint32_t n)
+{
+	uint32_t different = 0;
+
+	qsort(ids, n, sizeof(*ids), by_number);
+	buf_puts(out, "{\"ids\":[");
+	for (uint32_t i = 0; i < n; i++)
+		if (!i || ids[i] != ids[i - 1])
+			buf_printf(out, "%s%u", different++ ? "," : "", ids[i]);
+	buf_char(out, ']');
+	return different;
+}
+
 static bool run_search(struct buf *out, struct report_run *r, struct err *e)
 {
 	struct search *s = r->params->into;
 	struct frames f;
 	bool *found;
-	uint32_t n = 0;
+	uint32_t *ids, n = 0;
 	struct sums sums;
 
 	(void)e;
 	name_graph_frames(r, &f);
 	found = arena_many(r->a, f.nnodes, bool);
-	buf_puts(out, "{\"ids\":[");
-	for (uint32_t i = 0; i < f.nnodes; i++) {
+	ids = arena_many(r->a, f.nnodes, uint32_t);
+	for (uint32_t i = 0; i < f.nnodes && !stop_asked_at(r->params->stop, i); i++) {
 		struct node_info info;
 
-		if (stop_asked_at(r->params->stop, i))
-			break;
 		frames_info(&f, r->p, i, &info);
-		r->text->n = 0;
-		node_info_text(r->text, r->p, &info);
-		found[i] = is_found(s, buf_view(r->text));
-		if (found[i])
-			buf_printf(out, "%s%u", n++ ? "," : "",
-				   name_id(s->q->site, s->q->profile, r, &info));
+		found[i] = is_node_found(s, r, &info);
+		ids[n] = shown_id(s, r, &info, &found[i]);
+		n += found[i];
 	}
+	n = put_ids(out, ids, n);
 	sums = sum_samples(r, mark_locations(r, &f, found));
-	buf_printf(out, "],\"functions\":%u,\"total\":%lld,\"self\":%lld,\"samples\":%u", n,
+	buf_printf(out, ",\"functions\":%u,\"total\":%lld,\"self\":%lld,\"samples\":%u", n,
 		   (long long)sums.total, (long long)sums.self, sums.samples);
 	api_put_warnings(s->q, out);
 	buf_puts(out, "}\n");
@@ -125,11 +171,27 @@ static bool has_upper(struct str text)
 	return false;
 }
 
+static bool read_scope(struct search *s, struct err *e)
+{
+	static const char *const scopes[] = {
+		[IN_NAMES] = "name", [IN_FILES] = "file", [IN_MODULES] = "module"
+	};
+	struct str in = api_param(s->q, "in");
+
+	for (s->scope = IN_NAMES; in.n && !str_eq(in, str_of(scopes[s->scope])); s->scope++)
+		if (s->scope == IN_MODULES)
+			return err_set(e, ERR_USAGE, "in=%.*s: not name, file or module",
+				       STR_ARG(in));
+	return true;
+}
+
 bool api_search(struct api_call *q, struct buf *out, struct err *e)
 {
-	struct search s = { .q = q, .text = api_param(q, "q") };
+	struct search s = { .q = q, .text = api_param(q, "q"), .groups = api_flag(q, "group") };
 	bool ok = true;
 
+	if (!read_scope(&s, e))
+		return false;
 	if (s.text.n > MAX_PATTERN_BYTES)
 		return err_set(e, ERR_LIMIT, "q is longer than %d bytes", MAX_PATTERN_BYTES);
 	s.ignores_case = !has_upper(s.text);

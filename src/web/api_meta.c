@@ -81,6 +81,24 @@ static void put_options(struct buf *out, const struct site *site)
 	buf_release(&value);
 }
 
+/* Addresses that open a page or an editor. Others could run what a profile says. */
+#define SCHEMES                                                                                 \
+	"http https vscode vscode-insiders vscodium cursor idea jetbrains zed subl txmt emacs " \
+	"file"
+
+bool source_url_check(const char *url, struct err *e)
+{
+	struct str rest = str_of(SCHEMES), after = str_of(url), scheme = str_cut(&after, ':');
+
+	if (!*url)
+		return true;
+	while (rest.n)
+		if (str_eq(str_cut(&rest, ' '), scheme) && after.n)
+			return true;
+	return err_set(e, ERR_USAGE,
+		       "-source_url=%s: must begin with one of " SCHEMES " and a colon", url);
+}
+
 static void put_title(struct buf *out, struct api_call *q)
 {
 	struct loaded *l = profiles_hold(&q->site->profiles, 0);
@@ -96,6 +114,7 @@ bool api_meta(struct api_call *q, struct buf *out, struct err *e)
 	json_put(out, str_of(q->site->params.version));
 	put_text(out, "token", str_of(q->site->token));
 	put_title(out, q);
+	put_text(out, "source_url", str_of(q->site->params.c->options.source_url));
 	buf_char(out, ',');
 	api_put_profiles(out, q);
 	put_options(out, q->site);

@@ -202,7 +202,8 @@ bool web_serve(const struct web_params *params, struct err *e)
 		name_functions(&site, first);
 	profiles_drop(&site.profiles, first);
 	params->warn(&warnings);
-	ok = first && read_address(&a, params->c->options.http, &site.host, &port, e) &&
+	ok = first && source_url_check(params->c->options.source_url, e) &&
+	     read_address(&a, params->c->options.http, &site.host, &port, e) &&
 	     find_settings(&a, &site.settings_path, e);
 	if (ok) {
 		site.is_loopback_only = is_loopback_host(site.host);

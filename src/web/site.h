@@ -85,6 +85,8 @@ const char *api_quoted(struct arena *a, struct str text);
 void api_unlock(struct api_call *q);
 /* "type":"cpu","unit":"nanoseconds" */
 void api_put_type(struct buf *out, const struct report_run *r);
+/* Is -source_url an address that pages may link to? */
+bool source_url_check(const char *url, struct err *e);
 /* "profiles":[...] */
 void api_put_profiles(struct buf *out, struct api_call *q);
 /* "configs":[...]: names and queries of saved settings. */

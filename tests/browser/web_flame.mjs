@@ -1,40 +1,9 @@
 // The flame page: what it shows, and every way to move in it.
-import { axe, cli, equal, near, open, page, ready, serve, setTheme, shoot, test, trouble } from "./web_lib.mjs";
+import { axe, cli, equal, near, open, page, ready, serve, setTheme, shoot, test } from "./web_lib.mjs";
+import { click, details, expectStatus, place, pointAt, selected, state, until, width } from "./web_flame_lib.mjs";
 
 const base = await serve("worked_a.pb");
 const inlines = await serve("inlines.pb"), hostile = await serve("hostile.pb"), diff = await serve("-diff_base=worked_a.pb", "worked_b.pb");
-
-const state = key => page.evaluate(name => window.__ui.state[name] || "", key);
-const selected = () => page.evaluate(() => window.__ui.selected?.[1] || "");
-const details = () => page.locator(".details").textContent();
-// The place of the frame at a path of names, in pixels of the window.
-const place = (...names) => page.evaluate(path => {
-	const { tree } = window.__ui;
-	let node = 0;
-
-	for (const name of path) {
-		const children = Array.from({ length: tree.nchild[node] }, (_, i) => tree.first[node] + i);
-
-		node = children.find(i => tree.functions[tree.fn[i]][1] === name);
-		if (node === undefined)
-			throw new Error(`no frame ${path}`);
-	}
-	return { node, ...window.__ui.rectOf(node) };
-}, names);
-const pointAt = async (...names) => {
-	const box = await place(...names);
-
-	return [box.x + box.width / 2, box.y + box.height / 2];
-};
-const click = async (...names) => {
-	await page.mouse.click(...await pointAt(...names));
-	await ready();
-};
-// What leads to a wait: the URL and the picture follow.
-const until = (check, argument) => page.waitForFunction(check, argument, { timeout: 5000 });
-// The browser tells the console of every answer that is an error.
-const expectStatus = status => trouble.splice(0, trouble.length, ...trouble.filter(text => !text.includes(`status of ${status}`)));
-const width = () => page.locator(".flame-host canvas").evaluate(canvas => canvas.clientWidth);
 
 await test("flame: every frame lies where its weight says", async () => {
 	await open(base + "flamegraph");
@@ -181,6 +150,7 @@ await test("flame: order, direction, orientation, recursion and colour are in th
 
 	if (!(a.x < rec.x))
 		throw new Error("a comes before rec by name");
+	await page.keyboard.press("o");
 	await page.keyboard.press("o");
 	await page.keyboard.press("r");
 	await ready();

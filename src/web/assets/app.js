@@ -4,13 +4,13 @@ import { h, clear, copyText, icon, iconButton, segmented, selectField, textButto
 import { createStore, isSingleFile, sameFilters, stateUrl, storage, FILTER_KEYS } from "./state.js";
 import { createApi, isAbort } from "./api.js";
 import { createPalette, groupOf } from "./colors.js";
-import { cleanName, formatPercent, formatValue, plainName, quoteRegexp, shortName } from "./format.js";
+import { cleanName, exactPattern, formatPercent, formatValue, plainName, shortName } from "./format.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { openDialog } from "./dialog.js";
 import { keyText, listenToKeys } from "./keys.js";
 import { createStateBar } from "./chips.js";
 import { createSearch } from "./search.js";
-import { createInspector, factList } from "./inspector.js";
+import { createInspector, editorLink, factList } from "./inspector.js";
 import { openHelp } from "./help.js";
 import { openSettings } from "./settings.js";
 import { flamePage } from "./flame.js";
@@ -103,6 +103,14 @@ class App {
 			},
 			get theme() {
 				return app.palette.theme;
+			},
+			/** Whether what has no name is one frame per module, as a parameter of requests. */
+			get groups() {
+				const { page, addr } = store.state;
+
+				return page === "flamegraph" && !addr && !isSingleFile() && app.meta.profiles.some(p => p.has_unnamed)
+					? 1
+					: "";
 			},
 			selected: null,
 			selectedFrame: null,
@@ -204,36 +212,46 @@ class App {
 	}
 
 	actions(fn) {
-		const exact = `^${quoteRegexp(fn[1])}$`,
-			ctx = this.ctx;
+		const exact = exactPattern(fn),
+			ctx = this.ctx,
+			isGroup = fn[5] & 8,
+			frame = ctx.selected === fn ? ctx.selectedFrame : null,
+			editor = editorLink(ctx, fn[2], fn[3]);
 		const copy = (text, what) => copyText(text).then(() => ctx.toast(`${what} copied`));
 		const plain = plainName(fn[1]),
 			short = shortName(fn[1]);
 
 		return [
-			{
+			frame?.path && {
+				label: "Zoom to this frame",
+				key: "Enter",
+				run: () => ctx.go("flamegraph", { z: frame.path, x: null }),
+			},
+			!isGroup && {
 				label: "Sandwich: callers and callees",
 				key: "w",
 				run: () => ctx.go("sandwich", { fn: fn[0], z: null, x: null }),
 			},
-			{ label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
-			{ label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
+			!isGroup && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
+			!isGroup && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
+			editor && { label: editor.textContent, run: () => editor.click() },
 			{ separator: true },
 			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },
 			{ label: "Ignore", key: "g", run: () => this.addFilter("i", exact) },
 			{ label: "Hide", key: "h", run: () => this.addFilter("h", exact) },
 			{ label: "Show from here", run: () => this.addFilter("sf", exact) },
 			{ label: "Start the graph here", run: () => ctx.go("flamegraph", { p: exact, z: null, x: null }) },
+			frame && {
+				label: ctx.state.rc ? "Show recursion" : "Collapse recursion",
+				key: "r",
+				run: () => ctx.set({ rc: ctx.state.rc ? null : 1 }),
+			},
 			{ separator: true },
 			{ label: "Copy name", key: keyText("Ctrl+c"), run: () => copy(fn[1], "Name") },
 			plain !== fn[1] && { label: "Copy without arguments", run: () => copy(plain, "Name") },
 			short !== fn[1] && short !== plain && { label: "Copy short name", run: () => copy(short, "Name") },
-			ctx.selectedFrame?.stack &&
-				ctx.selected === fn && {
-					label: "Copy stack",
-					run: () => copy(ctx.selectedFrame.stack(), "Stack"),
-				},
-		].filter(action => action && (!isSingleFile() || action.label?.startsWith("Copy")));
+			frame?.stack && { label: "Copy stack", run: () => copy(frame.stack(), "Stack") },
+		].filter(action => action && (!isSingleFile() || /^(Copy|Zoom|Open)/.test(action.label)));
 	}
 
 	download(format) {
@@ -259,6 +277,13 @@ class App {
 		this.inspector = createInspector(ctx);
 		this.inspector.element.hidden = (storage.get("inspector") || (innerWidth < 1100 ? "off" : "on")) === "off";
 		this.errorBar = h("div", { class: "errorbar", role: "alert", hidden: true });
+		this.stale = textButton(
+			[icon("warn"), "Stale: the server has another profile now. Load it"],
+			() => location.reload(),
+			"btn small stale",
+			{ hidden: true }
+		);
+		this.stateBar.element.append(this.stale);
 		this.busyBar = h(
 			"div",
 			{ class: "busy", hidden: true },
@@ -401,6 +426,8 @@ class App {
 	listen() {
 		listenToKeys({ page: () => this.page, actions: this.keyActions(), enabled: () => storage.get("keys") !== "off" });
 		this.darkQuery.addEventListener("change", () => this.applyTheme(true));
+		// Who comes back from a terminal may have started another server there.
+		window.addEventListener("focus", () => this.isSameServer().catch(() => {}));
 		document.addEventListener("dragover", event => event.preventDefault());
 		document.addEventListener("drop", event => {
 			event.preventDefault();
@@ -420,9 +447,9 @@ class App {
 		};
 		const byKey = key =>
 			onSelected(fn => {
-				ctx.actions(fn)
-					.find(action => action.key === key)
-					?.run();
+				const found = ctx.actions(fn).find(action => action.key === key);
+
+				found ? found.run() : this.showToast("This frame has no such view");
 			});
 
 		return {
@@ -441,7 +468,13 @@ class App {
 			undo: () => ctx.undo(),
 			redo: () => ctx.redo(),
 			recursion: () => ctx.set({ rc: ctx.state.rc ? null : 1 }),
-			order: () => ctx.set({ ord: ctx.state.ord ? null : "name" }),
+			order: () => {
+				const orders = ["size", "name", ...(isSingleFile() ? [] : ["address"])],
+					next = orders[(orders.indexOf(ctx.state.ord || "size") + 1) % orders.length];
+
+				ctx.set({ ord: next === "size" ? null : next });
+				ctx.announce(`Order by ${next}`);
+			},
 			focus: byKey("f"),
 			ignore: byKey("g"),
 			hide: byKey("h"),
@@ -531,11 +564,26 @@ class App {
 
 	async waitForServer(again) {
 		try {
-			await this.ctx.api.get("meta");
-			again();
+			if (await this.isSameServer())
+				again();
 		} catch {
 			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
 		}
+	}
+
+	/** Another server may have the same profiles, then nothing changes; else what is shown is stale. */
+	async isSameServer() {
+		const meta = await this.ctx.api.get("meta");
+
+		if (meta.token !== this.meta.token) {
+			this.meta.token = meta.token;
+			this.isStale = JSON.stringify(meta.profiles) !== JSON.stringify(this.meta.profiles);
+			this.stale.hidden = !this.isStale;
+			this.showError(null);
+			if (this.isStale)
+				this.showToast("The server was started again, with another profile");
+		}
+		return !this.isStale;
 	}
 
 	busy(step) {
@@ -606,6 +654,11 @@ class App {
 	}
 
 	changed(state, before) {
+		// Old and new data must not be mixed.
+		if (this.isStale) {
+			location.reload();
+			return;
+		}
 		this.showError(null);
 		if (PAGES[state.page] !== this.mounted) {
 			this.remount();

@@ -146,8 +146,11 @@ const KINDS = [
 	["Java", fn => /\.(java|kt|scala)$/.test(fn[2])],
 	["Python", fn => /\.py$/.test(fn[2])],
 	["Rust", fn => /\.rs$/.test(fn[2])],
+	["JavaScript", fn => /\.[cm]?[jt]sx?$/.test(fn[2])],
 	["C++ library", fn => /^(std|__gnu_cxx|__cxxabiv1)::/.test(fn[1])],
 	["C library", fn => /\b(libc|libm|libpthread|ld-linux)[-.]/.test(fn[4])],
+	["C++", fn => /\.(cc|cpp|cxx|hh|hpp)$/.test(fn[2])],
+	["C", fn => /\.[ch]$/.test(fn[2])],
 ];
 
 /** What kind of code a function is. */
@@ -163,5 +166,7 @@ export function groupOf(fn, mode) {
 		return fn[4].replace(/^.*\//, "") || "(no module)";
 	if (mode === "kind")
 		return kindOf(fn);
+	if (mode === "label")
+		return fn[5] & 4 ? fn[1] : "";
 	return packageOf(fn[1]) || fn[4].replace(/^.*\//, "") || fn[2].replace(/\/[^/]*$/, "");
 }

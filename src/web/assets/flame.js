@@ -2,13 +2,11 @@
 import { h, clear, icon, iconButton, segmented, selectField, textButton } from "./dom.js";
 import { isAbort } from "./api.js";
 import { CHIP_NAMES, FILTER_KEYS, isSingleFile } from "./state.js";
-import { groupOf } from "./colors.js";
 import { cleanName, formatCount, formatValue, scaleValue } from "./format.js";
 import { openMenu } from "./menu.js";
-import { openDialog } from "./dialog.js";
-import { makeFlame, nodeColors, walkLevel } from "./flame_draw.js";
-import { findPath, layoutFlame, pathNodes, pathOf } from "./flame_tree.js";
-import { announceNode, createFlameTip, describeFound, describeNode } from "./flame_tip.js";
+import { colorMode, makeFlame, nodeColors, nodeGroups, walkLevel } from "./flame_draw.js";
+import { findPath, layoutFlame, pathNodes, pathOf, weightOf } from "./flame_tree.js";
+import { announceNode, createFlameTip, describeFound, describeNode, percentBase } from "./flame_tip.js";
 import { createFlameGrid } from "./flame_grid.js";
 import { readableRegexp } from "./chips.js";
 
@@ -29,6 +27,7 @@ const COLOR_MODES = [
 	{ value: "module", text: "module" },
 	{ value: "kind", text: "kind of code" },
 	{ value: "self", text: "self share" },
+	{ value: "label", text: "label" },
 	{ value: "change", text: "change" },
 ];
 
@@ -112,7 +111,8 @@ class FlamePage {
 		);
 		this.what = h("span", { class: "what" });
 		this.amount = h("span", { class: "amount" });
-		el.append(this.toolbar, this.banner, this.stage, h("div", { class: "details" }, this.what, this.amount));
+		this.legend = h("div", { class: "colors", role: "group", "aria-label": "Colours", hidden: true });
+		el.append(this.toolbar, this.legend, this.banner, this.stage, h("div", { class: "details" }, this.what, this.amount));
 		this.tip = createFlameTip(ctx);
 		this.chart = makeFlame(this.host, ctx, {
 			label: "Flame graph",
@@ -138,9 +138,10 @@ class FlamePage {
 			[
 				{ value: "size", text: "by size" },
 				{ value: "name", text: "by name" },
-			],
+				!isSingleFile() && { value: "address", text: "by address", title: "By module and address" },
+			].filter(Boolean),
 			"size",
-			value => toggle("ord", value === "name" ? "name" : null)
+			value => toggle("ord", value === "size" ? null : value)
 		);
 		this.direction = segmented(
 			"Direction",
@@ -161,19 +162,14 @@ class FlamePage {
 			value => toggle("up", value === "up" ? 1 : null)
 		);
 		this.colors = selectField("Colour by", COLOR_MODES, "package", value =>
-			toggle("col", value === (this.base?.totalB ? "change" : "package") ? null : value)
+			ctx.set({ col: value === colorMode(this.base || {}) ? null : value, only: null })
 		);
-		this.recursion = textButton(
-			"Collapse recursion",
-			() => toggle("rc", ctx.state.rc ? null : 1),
-			"btn small toggle",
-			{ title: "Collapse recursion (r)" }
-		);
+		this.legendButton = textButton("Legend", () => this.toggleLegend(), "btn small quiet toggle");
 		this.resetButton = textButton("Reset zoom", () => this.reset(), "btn small", {
 			hidden: true,
 			title: "Show all (0)",
 		});
-		this.pivot = h("span", { class: "chip", hidden: true });
+		this.chips = h("span", { class: "frame-chips" });
 		this.count = h("span", { class: "muted count" });
 		this.toolbar = h(
 			"div",
@@ -182,9 +178,12 @@ class FlamePage {
 			this.direction,
 			this.orientation,
 			this.colors,
-			textButton("Legend", () => this.openLegend(), "btn small quiet"),
-			this.recursion,
-			this.pivot,
+			this.legendButton,
+			textButton(["Frames", icon("down")], event => this.openFrames(event), "btn small", {
+				"aria-haspopup": "menu",
+				"aria-expanded": "false",
+			}),
+			this.chips,
 			this.resetButton,
 			h("span", { class: "spacer" }),
 			this.count
@@ -206,8 +205,13 @@ class FlamePage {
 	// ---- data
 
 	update(state) {
-		const key = JSON.stringify([...FILTER_KEYS, "a", "b", "dir", "rc", "p"].map(name => state[name] || ""));
-		const looks = JSON.stringify([state.ord, state.up, state.col, this.ctx.theme]);
+		const { ctx } = this,
+			key = JSON.stringify([
+				...[...FILTER_KEYS, "a", "b", "dir", "rc", "inl", "addr", "p"].map(name => state[name] || ""),
+				state.ord === "address",
+			]);
+		const looks = JSON.stringify([state.ord, state.up, ctx.storage.get("row")]),
+			style = JSON.stringify([state.col, state.only, ctx.theme]);
 
 		this.showControls(state);
 		if (key !== this.dataKey) {
@@ -216,44 +220,87 @@ class FlamePage {
 		} else if (this.base) {
 			if (looks !== this.looks)
 				this.relook(state);
+			if (style !== this.style)
+				this.restyle(state);
 			this.applyPlace();
 			this.applySearch();
 			this.showPointed();
 		}
-		this.looks = looks;
+		Object.assign(this, { looks, style });
+		this.showLegend();
 	}
 
 	showControls(state) {
-		this.order.set(state.ord === "name" ? "name" : "size");
+		this.order.set(state.ord || "size");
 		this.direction.set(state.dir === "callers" ? "callers" : "callees");
 		this.orientation.set(state.up ? "up" : "down");
-		this.colors.set(state.col || (this.base?.totalB ? "change" : "package"));
-		this.recursion.setAttribute("aria-pressed", String(Boolean(state.rc)));
-		this.pivot.hidden = !state.p;
-		if (state.p)
-			clear(this.pivot).append(
-				h(
-					"span",
-					{ class: "chip-edit" },
-					h("span", { class: "chip-key" }, "starts at: "),
-					cleanName(readableRegexp(state.p), 60)
-				),
-				iconButton(
-					"close",
-					"Start at the root again",
-					() => this.ctx.set({ p: null, z: null, x: null }),
-					{ class: "chip-close" }
-				)
-			);
+		this.colors.set(colorMode(this.base || {}, state.col));
+		for (const [mode, has] of [
+			["label", state.tr || state.tl || state.col === "label"],
+			["change", this.base?.totalB],
+		])
+			this.colors.querySelector(`[value=${mode}]`).hidden = !has;
+		const chips = [
+			["p", "starts at: ", cleanName(readableRegexp(state.p || ""), 60)],
+			["rc", "recursion: ", state.rc === "2" ? "all collapsed" : "collapsed"],
+			["inl", "inlined: ", "apart"],
+			["addr", "addresses: ", "expanded"],
+		].filter(chip => state[chip[0]]);
+
+		if (this.chipKey !== chips.join())
+			clear(this.chips).append(...chips.map(chip => this.makeChip(...chip)));
+		this.chipKey = chips.join();
+	}
+
+	makeChip(key, name, text) {
+		return h(
+			"span",
+			{ class: "chip", "data-key": key },
+			h("span", { class: "chip-edit" }, h("span", { class: "chip-key" }, name), text),
+			iconButton(
+				"close",
+				`Remove ${name}${text}`,
+				() => this.ctx.set({ [key]: null, ...(key !== "rc" && { z: null, x: null }) }),
+				{ class: "chip-close" }
+			)
+		);
+	}
+
+	// How frames are told apart.
+	openFrames(event) {
+		const { ctx } = this,
+			{ rc, inl, addr } = ctx.state;
+		const item = (label, checked, changes, key) => ({
+			label,
+			key,
+			checked: Boolean(checked),
+			many: true,
+			run: () => ctx.set(changes),
+		});
+
+		openMenu(
+			event,
+			[
+				item("Collapse direct recursion", rc === "1", { rc: rc === "1" ? null : 1 }, "r"),
+				!isSingleFile() && item("Collapse indirect recursion, too", rc === "2", { rc: rc === "2" ? null : 2 }),
+				!isSingleFile() &&
+					item("Separate inlined from called", inl, { inl: inl ? null : 1, z: null, x: null }),
+				ctx.meta.profiles.some(p => p.has_unnamed) &&
+					!isSingleFile() &&
+					item("Expand addresses without names", addr, { addr: addr ? null : 1, z: null, x: null }),
+			].filter(Boolean),
+			"Frames"
+		);
 	}
 
 	async params() {
-		const { state, api } = this.ctx,
-			params = { min: LEAST_SHARE, dir: state.dir, rc: state.rc, b: state.b };
+		const { state, api, groups } = this.ctx,
+			{ dir, rc, inl, b } = state,
+			params = { min: LEAST_SHARE, dir, rc, inl, b, group: groups, ord: state.ord === "address" ? "address" : "" };
 
 		if (!state.p)
 			return params;
-		const found = await api.get("search", { q: state.p, re: 1 }, { signal: this.loading.signal });
+		const found = await api.get("search", { q: state.p, re: 1, group: groups }, { signal: this.loading.signal });
 
 		if (!found.ids.length)
 			throw new Error(`No function matches ${state.p}`);
@@ -305,6 +352,7 @@ class FlamePage {
 		ctx.learn(tree.functions);
 		ctx.setTotal({ total: header.total, unit: header.unit, type: header.type });
 		this.showTree(tree, false);
+		this.showLegend();
 		this.showBanner(header.warnings || []);
 		if (tree.n === 1 && !(tree.total[0] > 0) && !(tree.totalB?.[0] > 0))
 			this.showEmpty();
@@ -335,6 +383,7 @@ class FlamePage {
 			order: ctx.state.ord === "name" ? "name" : "size",
 			up: Boolean(ctx.state.up),
 			mode: ctx.state.col || "auto",
+			group: ctx.state.only,
 		});
 		chart.canvas.setAttribute(
 			"aria-label",
@@ -357,6 +406,11 @@ class FlamePage {
 		chart.options.up = Boolean(state.up);
 		this.showTree(tree, false);
 		this.placeKey = "";
+	}
+
+	restyle(state) {
+		this.chart.restyle(state.col || "auto", state.only);
+		this.mapPicture = null;
 	}
 
 	// ---- where in the tree
@@ -549,8 +603,10 @@ class FlamePage {
 	}
 
 	sandwich(node) {
-		if (node > 0)
-			this.ctx.go("sandwich", { fn: this.functionOf(node)[0], z: null, x: null });
+		this.ctx
+			.actions(this.functionOf(node))
+			.find(action => action.key === "w")
+			?.run();
 	}
 
 	functionOf(node) {
@@ -564,14 +620,9 @@ class FlamePage {
 		this.moveTo(node);
 		openMenu(event, [
 			{ title: cleanName(this.functionOf(node)[1], 80) },
-			{ label: "Zoom to this frame", key: "Enter", run: () => this.zoomTo(node) },
-			...(node > 0 ? ctx.actions(this.functionOf(node)) : []),
-			{ separator: true },
-			{
-				label: ctx.state.rc ? "Show recursion" : "Collapse recursion",
-				key: "r",
-				run: () => ctx.set({ rc: ctx.state.rc ? null : 1 }),
-			},
+			...(node > 0
+				? ctx.actions(this.functionOf(node))
+				: [{ label: "Show all", key: "0", run: () => this.reset() }]),
 		]);
 	}
 
@@ -699,10 +750,10 @@ class FlamePage {
 				"Shift+ArrowLeft": () => this.chart.pan(-this.chart.width * 0.15),
 				"Shift+ArrowRight": () => this.chart.pan(this.chart.width * 0.15),
 				"Shift+ArrowUp": () => {
-					this.host.scrollTop -= 54;
+					this.host.scrollTop -= 3 * this.chart.row;
 				},
 				"Shift+ArrowDown": () => {
-					this.host.scrollTop += 54;
+					this.host.scrollTop += 3 * this.chart.row;
 				},
 				m: () => this.menuKey(),
 				ContextMenu: () => this.menuKey(),
@@ -954,8 +1005,25 @@ class FlamePage {
 
 	// ---- messages
 
+	/** The share of code that has no names, or nothing. */
+	unnamedShare() {
+		const { base } = this,
+			isUnnamed = base.functions.map(fn => fn[5] & 2);
+		let weight = 0;
+
+		for (let i = 1; i < base.n; i++)
+			if (isUnnamed[base.fn[i]])
+				weight += base.self[i] + (base.selfB?.[i] || 0);
+		return weight ? `${this.ctx.percent(weight, weightOf(base, 0))} without names` : "";
+	}
+
 	showBanner(warnings) {
-		const lines = [...(this.ctx.profile?.missing || []), ...warnings].map(line => cleanName(String(line), 400));
+		const { ctx } = this,
+			unnamed = this.unnamedShare(),
+			lines = [...(ctx.profile?.missing || []), ...warnings].map(line => cleanName(String(line), 400));
+
+		if (unnamed)
+			lines[0] = [unnamed, ...lines.slice(0, 1)].join(". ");
 
 		this.banner.hidden = lines.length === 0 || this.bannerClosed === lines.join();
 		clear(this.banner).append(
@@ -968,6 +1036,9 @@ class FlamePage {
 						lines.slice(1, 50).map(line => h("p", {}, line))
 					)
 				: h("p", { class: "text" }, lines[0]),
+			unnamed && ctx.groups
+				? textButton("Expand addresses", () => ctx.set({ addr: 1, z: null, x: null }))
+				: "",
 			iconButton("close", "Close this note", () => {
 				this.bannerClosed = lines.join();
 				this.banner.hidden = true;
@@ -996,12 +1067,26 @@ class FlamePage {
 			active = Object.keys(CHIP_NAMES).filter(key => key in ctx.state && key !== "unit" && key !== "g");
 
 		if (active.length === 0) {
+			const { samples, types = [] } = ctx.profile || {},
+				shown = ctx.sampleType();
+
 			this.showMessage(
-				"This profile has no samples",
+				samples ? `All samples are 0 in ${cleanName(shown?.type || "this type", 60)}` : "This profile has no samples",
 				h(
 					"p",
 					{ class: "muted" },
-					"It was read without an error, but there is nothing in it for this sample type."
+					samples
+						? `There are ${formatCount(samples)} samples; they may weigh something in another type.`
+						: "It was read without an error, but there is nothing in it."
+				),
+				h(
+					"div",
+					{ class: "actions" },
+					samples > 0 &&
+						types
+							.filter(type => type !== shown)
+							.slice(0, 12)
+							.map(({ type }) => textButton(cleanName(type, 60), () => ctx.set({ si: type }), "btn"))
 				)
 			);
 			return;
@@ -1038,61 +1123,66 @@ class FlamePage {
 			list.append(h("p", { class: "muted" }, "No single filter is to blame: together they leave nothing."));
 	}
 
-	openLegend() {
-		const { tree, ctx } = this,
-			mode = ctx.state.col || "package",
-			weights = new Map();
+	// ---- colours
 
-		for (let i = 1; i < tree.n; i++) {
-			const group = groupOf(tree.functions[tree.fn[i]], mode);
+	toggleLegend() {
+		const { ctx } = this;
 
-			weights.set(group, (weights.get(group) || 0) + tree.self[i] + tree.lost[i]);
+		ctx.storage.set("legend", this.legend.hidden ? "on" : null);
+		ctx.set({ only: null }, { push: false });
+		this.showLegend();
+	}
+
+	/** The groups that have a colour, heaviest first; a click on one fades all others. */
+	showLegend() {
+		const { base, ctx, legend } = this,
+			{ only, col } = ctx.state,
+			shows = Boolean(base && (only || ctx.storage.get("legend")));
+		const key = JSON.stringify([col, only, ctx.theme, ctx.state.pct]);
+
+		this.legendButton.setAttribute("aria-pressed", String(shows));
+		legend.hidden = !shows;
+		if (!shows || (key === this.legendKey && base === this.legendTree))
+			return;
+		Object.assign(this, { legendKey: key, legendTree: base });
+		const groups = nodeGroups(base, ctx.palette, colorMode(base, col)),
+			weights = new Map(only && [[only, 0]]),
+			all = percentBase(ctx, base, 0),
+			sum = all.a + (base.totalB ? all.b : 0);
+
+		for (let i = 1; i < base.n; i++) {
+			const own = base.self[i] + base.lost[i] + (base.selfB ? base.selfB[i] + base.lostB[i] : 0),
+				group = groups.of(i);
+
+			weights.set(group, (weights.get(group) || 0) + own);
 		}
 		const rows = [...weights].sort((a, b) => b[1] - a[1]),
-			base = tree.header.total;
-		const fixed =
-			mode === "self"
-				? [
-						[0, "all in callees"],
-						[0.5, "half"],
-						[1, "all its own"],
-					].map(([share, text]) => [ctx.palette.share(share), text, ""])
-				: tree.totalB && (!ctx.state.col || mode === "change")
-					? [
-							[-1, "gone"],
-							[-0.5, "less"],
-							[0, "no change"],
-							[0.5, "more"],
-							[1, "new"],
-						].map(([ratio, text]) => [ctx.palette.change(ratio), text, ""])
-					: rows
-							.slice(0, LEGEND_ROWS)
-							.map(([group, weight]) => [
-								ctx.palette.group(group),
-								group || "(none)",
-								ctx.percent(weight, base),
-							]);
+			shown = rows.filter(([group], i) => i < LEGEND_ROWS || group === only),
+			focused = [...legend.children].indexOf(document.activeElement);
 
-		openDialog({
-			title: "Colours",
-			body: h(
-				"ul",
-				{ class: "legend" },
-				fixed.map(([color, text, share]) =>
-					h(
-						"li",
-						{},
-						h("span", { class: "swatch", style: { background: color } }),
-						h("span", {}, cleanName(text, 80)),
-						h("span", { class: "spacer" }),
-						h("span", { class: "num muted" }, share)
-					)
-				),
-				rows.length > LEGEND_ROWS && fixed.length === LEGEND_ROWS
-					? h("li", { class: "muted" }, `and ${rows.length - LEGEND_ROWS} more`)
-					: null
+		clear(legend).append(
+			...shown.map(([group, weight]) =>
+				this.legendEntry(group, groups.color(group), ctx.percent(weight, sum))
 			),
-		});
+			h("span", { class: "muted" }, rows.length > shown.length ? `and ${rows.length - shown.length} more` : "")
+		);
+		legend.children[focused]?.focus();
+	}
+
+	legendEntry(group, background, share) {
+		const { ctx } = this,
+			isOnly = ctx.state.only === group;
+
+		return textButton(
+			[
+				h("span", { class: "swatch", style: { background } }),
+				cleanName(group, 40),
+				h("span", { class: "muted" }, share),
+			],
+			() => ctx.set({ only: isOnly ? null : group }, { push: false }),
+			"btn small quiet toggle",
+			{ "aria-pressed": String(isOnly), title: `Fade all but ${cleanName(group)}` }
+		);
 	}
 }
 

@@ -6,8 +6,7 @@ import { groupOf } from "./colors.js";
 import { findPath, layoutFlame, pathOf } from "./flame_tree.js";
 import { shortName, tailName } from "./format.js";
 
-const ROW = 18,
-	MIN_WIDTH = 1.5,
+const MIN_WIDTH = 1.5,
 	MIN_MARK = 3,
 	MIN_LABEL = 22,
 	PADDING = 4,
@@ -15,7 +14,9 @@ const ROW = 18,
 	CLICK_SLOP = 4,
 	LONG_PRESS_MS = 500,
 	MOST_FRAMES = 600;
-const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+// By the height of a row, that of its text.
+const ROW_HEIGHTS = { 14: 11, 18: 12, 24: 14 },
+	FONT = 'px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
 /** The first place in [from, to) of a level whose node ends right of x. */
 function firstEnding(lay, from, to, x) {
@@ -191,22 +192,76 @@ export function changeOf(tree, node) {
 	return a + b ? (b - a) / (a + b) : 0;
 }
 
-function changeSign(ratio) {
-	return ratio >= 1 ? "N " : ratio <= -1 ? "✕ " : ratio > 0.02 ? "+ " : ratio < -0.02 ? "− " : "";
+// Gone, less, as before, more, new: 0 to 4.
+function changeStep(ratio) {
+	return ratio >= 1 ? 4 : ratio <= -1 ? 0 : ratio > 0.02 ? 3 : ratio < -0.02 ? 1 : 2;
+}
+
+const CHANGE_SIGNS = ["✕ ", "− ", "", "+ ", "N "],
+	CHANGES = ["gone", "less", "as before", "more", "new"],
+	SHARES = ["mostly in callees", "in part its own", "mostly its own"];
+
+function selfShare(tree, node) {
+	const both = column => tree[column][node] + (tree[column + "B"]?.[node] || 0);
+
+	return both("self") / (both("total") || 1);
+}
+
+/** The way in which a tree is coloured: some trees have no changes. */
+export function colorMode(tree, mode) {
+	return ["package", "module", "kind", "self", "label"].includes(mode) ? mode : tree.totalB ? "change" : "package";
+}
+
+// By node, the function whose group it is in: its own, or the label above it.
+function groupOwners(tree, mode) {
+	if (mode !== "label")
+		return tree.fn;
+	const owner = new Uint32Array(tree.n);
+
+	for (let i = 1; i < tree.n; i++)
+		owner[i] = tree.functions[tree.fn[i]][5] & 4 ? tree.fn[i] : owner[tree.parent[i]];
+	return owner;
+}
+
+/** What the colours of a tree mean: of(node) names the group of a node, color(group) is its colour. */
+export function nodeGroups(tree, palette, mode) {
+	if (mode === "change")
+		return {
+			of: node => CHANGES[changeStep(changeOf(tree, node))],
+			color: group => palette.change((CHANGES.indexOf(group) - 2) / 2),
+		};
+	if (mode === "self")
+		return {
+			of: node => SHARES[Math.min(2, Math.floor(selfShare(tree, node) * 3))],
+			color: group => palette.share(SHARES.indexOf(group) / 2),
+		};
+	const owner = groupOwners(tree, mode),
+		made = [];
+
+	return {
+		of: node => (made[owner[node]] ??= groupOf(tree.functions[owner[node]], mode) || "(none)"),
+		color: group => palette.group(group === "(none)" ? "" : group),
+	};
 }
 
 /** The colour of a node as a function of it, for a way to colour. */
-export function nodeColors(tree, palette, mode) {
-	if (tree.totalB && !["package", "module", "kind"].includes(mode))
+export function nodeColors(tree, palette, wanted) {
+	const mode = colorMode(tree, wanted);
+
+	if (mode === "change")
 		return node => (node ? palette.change(changeOf(tree, node)) : palette.root);
 	if (mode === "self")
-		return node => (node ? palette.share(tree.total[node] ? tree.self[node] / tree.total[node] : 0) : palette.root);
-	const made = new Array(tree.functions.length);
+		return node => (node ? palette.share(selfShare(tree, node)) : palette.root);
+	const groups = nodeGroups(tree, palette, mode),
+		made = new Map([["", palette.root]]);
 
 	return node => {
-		const fn = tree.fn[node];
+		const group = node ? groups.of(node) : "";
+		let color = made.get(group);
 
-		return node === 0 ? palette.root : (made[fn] ||= palette.group(groupOf(tree.functions[fn], mode)));
+		if (!color)
+			made.set(group, (color = groups.color(group)));
+		return color;
 	};
 }
 
@@ -238,8 +293,7 @@ class FlameChart {
 		this.canvas = h("canvas", { role: "img", "aria-label": options.label || "Flame graph" });
 		this.room = h("div", { class: "room", "aria-hidden": "true" });
 		this.pen = this.canvas.getContext("2d");
-		this.pen.font = FONT;
-		this.letters = new LetterWidths(this.pen);
+		this.setRows();
 		host.classList.add("flame-host");
 		host.append(this.canvas, this.room);
 		this.observer = new ResizeObserver(() => this.resize());
@@ -267,10 +321,20 @@ class FlameChart {
 
 	// ---- what is shown
 
+	// As the settings have it.
+	setRows() {
+		const row = Number(this.ctx.storage.get("row"));
+
+		this.row = row in ROW_HEIGHTS ? row : 18;
+		this.font = ROW_HEIGHTS[this.row] + FONT;
+		this.letters = new LetterWidths(this.pen);
+	}
+
 	setTree(tree, options) {
 		const keep = options?.keepView;
 
 		Object.assign(this.options, options);
+		this.setRows();
 		this.tree = tree;
 		this.lay = layoutFlame(tree, this.options.order, this.options.width);
 		this.labels = new FrameLabels(tree.functions, this.letters);
@@ -286,18 +350,28 @@ class FlameChart {
 			this.host.scrollTop = this.height;
 	}
 
-	/** Other colours: theme or mode. */
-	restyle(mode) {
+	/** Other colours: theme, mode, or the one group that is not faded. */
+	restyle(mode, group) {
 		if (mode !== undefined)
-			this.options.mode = mode;
+			Object.assign(this.options, { mode, group });
 		const palette = this.ctx.palette;
 
 		this.palette = palette;
 		this.rising = hatch(this.pen, palette, true);
 		this.falling = hatch(this.pen, palette, false);
-		if (this.tree)
+		if (this.tree) {
 			this.colorOf = nodeColors(this.tree, palette, this.options.mode);
+			this.setGroup(this.options.group);
+		}
 		this.requestDraw();
+	}
+
+	// All but this group of nodes are faded.
+	setGroup(group) {
+		const { tree } = this,
+			groups = group && nodeGroups(tree, this.palette, colorMode(tree, this.options.mode));
+
+		this.dimmed = group ? tree.fn.map((_, node) => (groups.of(node) === group ? 0 : 1)) : null;
 	}
 
 	allView() {
@@ -411,9 +485,9 @@ class FlameChart {
 		const top = this.rowTop(this.tree.depth[node]);
 
 		if (top < this.host.scrollTop)
-			this.host.scrollTop = top - ROW;
-		else if (top + ROW > this.host.scrollTop + this.visibleHeight)
-			this.host.scrollTop = top + 2 * ROW - this.visibleHeight;
+			this.host.scrollTop = top - this.row;
+		else if (top + this.row > this.host.scrollTop + this.visibleHeight)
+			this.host.scrollTop = top + 2 * this.row - this.visibleHeight;
 	}
 
 	// ---- what other pages use
@@ -441,7 +515,7 @@ class FlameChart {
 		const levels = this.tree ? this.tree.levels.length - 1 - (this.options.hideRoot ? 1 : 0) : 1;
 
 		// One row more, for what was cut off below the last.
-		this.height = (levels + 1) * ROW + 2;
+		this.height = (levels + 1) * this.row + 2;
 		if (width !== this.width || visible !== this.visibleHeight || dpr !== this.dpr) {
 			Object.assign(this, { width, visibleHeight: visible, dpr });
 			this.canvas.width = Math.max(1, Math.round(width * dpr));
@@ -457,13 +531,13 @@ class FlameChart {
 	rowTop(depth) {
 		const row = depth - (this.options.hideRoot ? 1 : 0);
 
-		return this.options.up ? Math.max(this.height, this.visibleHeight) - (row + 1) * ROW : row * ROW;
+		return this.options.up ? Math.max(this.height, this.visibleHeight) - (row + 1) * this.row : row * this.row;
 	}
 
 	levelAt(y) {
 		const row = this.options.up
-			? Math.floor((Math.max(this.height, this.visibleHeight) - y - 1) / ROW)
-			: Math.floor(y / ROW);
+			? Math.floor((Math.max(this.height, this.visibleHeight) - y - 1) / this.row)
+			: Math.floor(y / this.row);
 
 		return row + (this.options.hideRoot ? 1 : 0);
 	}
@@ -529,7 +603,7 @@ class FlameChart {
 			x = Math.max(0, left),
 			top = this.rowTop(this.tree.depth[node]) - this.host.scrollTop;
 
-		return { x: box.left + x, y: box.top + top, width: Math.min(this.width, right) - x, height: ROW - 1 };
+		return { x: box.left + x, y: box.top + top, width: Math.min(this.width, right) - x, height: this.row - 1 };
 	}
 
 	// ---- drawing
@@ -559,7 +633,7 @@ class FlameChart {
 		pen.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
 		pen.fillStyle = palette.gap;
 		pen.fillRect(0, 0, this.width, this.visibleHeight);
-		pen.font = FONT;
+		pen.font = this.font;
 		pen.textBaseline = "middle";
 		Object.assign(this, { runs: [], shown: [], dots: [], hatches: [], boxes: new Map() });
 		for (let level = first; level <= last; level++)
@@ -585,11 +659,11 @@ class FlameChart {
 		for (const [color, list] of this.boxes) {
 			pen.fillStyle = color;
 			for (let i = 0; i < list.length; i += 3)
-				pen.fillRect(list[i], list[i + 2], list[i + 1], ROW - 1);
+				pen.fillRect(list[i], list[i + 2], list[i + 1], this.row - 1);
 		}
 		for (let i = 0; i < this.hatches.length; i += 4) {
 			pen.fillStyle = this.hatches[i];
-			pen.fillRect(this.hatches[i + 1], this.hatches[i + 3], this.hatches[i + 2], ROW - 1);
+			pen.fillRect(this.hatches[i + 1], this.hatches[i + 3], this.hatches[i + 2], this.row - 1);
 		}
 		pen.fillStyle = this.palette.fadedText;
 		for (let i = 0; i < this.dots.length; i += 2)
@@ -599,9 +673,10 @@ class FlameChart {
 	placeLevel(level, y) {
 		const { tree, lay, palette, view, matches, shown } = this,
 			zoomDepth = tree.depth[this.zoomNode];
-		const below = this.options.up ? y - ROW : y + ROW,
+		const below = this.options.up ? y - this.row : y + this.row,
 			scale = this.width / (view.x1 - view.x0),
-			fadedColor = matches ? palette.lost : palette.root;
+			{ dimmed } = this,
+			fadedColor = matches || dimmed ? palette.lost : palette.root;
 
 		walkLevel(tree, lay, level, view, this.width, MIN_WIDTH, (node, left, right, from, to) => {
 			if (node < 0) {
@@ -610,7 +685,10 @@ class FlameChart {
 			}
 			const l = left > 0 ? Math.round(left) : 0,
 				r = right < this.width ? Math.round(right) : this.width,
-				faded = matches ? !matches[tree.fn[node]] : level < zoomDepth;
+				faded =
+					matches || dimmed
+						? (matches && !matches[tree.fn[node]]) || (dimmed && dimmed[node])
+						: level < zoomDepth;
 
 			if (r - l >= MIN_MARK)
 				shown.push(node, l, r, y, faded ? 1 : 0);
@@ -628,7 +706,11 @@ class FlameChart {
 
 		this.runs.push({ level, left, right, from, to });
 		this.addBox(
-			matchCount ? (matchCount[to] > matchCount[from] ? palette.match : palette.lost) : palette.run,
+			matchCount?.[to] > matchCount?.[from]
+				? palette.match
+				: matchCount || this.dimmed
+					? palette.lost
+					: palette.run,
 			Math.floor(l),
 			Math.max(1, Math.round(Math.min(right, this.width) - l)),
 			y
@@ -643,7 +725,7 @@ class FlameChart {
 			return;
 		this.addBox(this.palette.lost, l, r - l - 1, y);
 		if (r - l > 14)
-			this.dots.push(l + (r - l) / 2 - 5, y + ROW / 2 - 3);
+			this.dots.push(l + (r - l) / 2 - 5, y + this.row / 2 - 3);
 	}
 
 	placeHatch(node, l, r, y) {
@@ -667,13 +749,13 @@ class FlameChart {
 				dotted.push(l, r, y);
 			if (r - l < MIN_LABEL)
 				continue;
-			const sign = tree.totalB && node ? changeSign(changeOf(tree, node)) : "",
+			const sign = tree.totalB && node ? CHANGE_SIGNS[changeStep(changeOf(tree, node))] : "",
 				text = labels.fit(tree.fn[node], r - l - 2 * PADDING, sign);
 
 			if (!text)
 				continue;
 			pen.fillStyle = shown[i + 4] ? palette.fadedText : palette.text;
-			pen.fillText(text, l + PADDING, y + ROW / 2);
+			pen.fillText(text, l + PADDING, y + this.row / 2);
 		}
 		this.paintInlined(dotted);
 	}
@@ -710,7 +792,7 @@ class FlameChart {
 					shown[i + 1] + 0.5,
 					shown[i + 3] + 0.5,
 					Math.max(1, shown[i + 2] - shown[i + 1] - 2),
-					ROW - 2
+					this.row - 2
 				);
 		pen.stroke();
 		for (let i = 0; i < shown.length; i += 5)
@@ -720,7 +802,7 @@ class FlameChart {
 					shown[i + 1] + 1,
 					shown[i + 3] + 1,
 					Math.max(1, shown[i + 2] - shown[i + 1] - 3),
-					ROW - 3
+					this.row - 3
 				);
 			}
 	}

@@ -20,6 +20,13 @@ export function percentBase(ctx, tree, zoomNode) {
 	return { a: header.total, b: header.total_b ?? header.total, name: "of the total" };
 }
 
+// Of a function that was called here as well, how much was not.
+function inlinedText(tree, node) {
+	const share = tree.inl[node];
+
+	return share ? "inlined" + (share < 100 ? ` ${share}%` : "") : "";
+}
+
 function ratioText(a, b) {
 	if (a === b)
 		return "no change";
@@ -37,7 +44,8 @@ export function describeNode(ctx, tree, node, zoomNode) {
 		base = percentBase(ctx, tree, zoomNode),
 		unit = tree.header.unit,
 		place = placeOf(fn);
-	const name = cleanName(fn[1], 400) + (tree.inl[node] ? " (inlined)" : "") + (place ? `  ${place}` : "");
+	const inlined = inlinedText(tree, node),
+		name = cleanName(fn[1], 400) + (inlined && ` (${inlined})`) + (place ? `  ${place}` : "");
 
 	if (tree.totalB)
 		return { name, amount: bothSides(ctx, tree.total[node], tree.totalB[node], base, unit) };
@@ -153,7 +161,7 @@ export function createFlameTip(ctx) {
 			h("p", { class: "name" }, cleanName(fn[1], 600)),
 			where && h("p", { class: "muted place" }, where),
 			h("table", {}, h("tbody", {}, tipRows(ctx, tree, node, zoomNode))),
-			tree.inl[node] ? h("p", { class: "muted" }, "inlined") : ""
+			tree.inl[node] ? h("p", { class: "muted" }, inlinedText(tree, node)) : ""
 		);
 	}
 

@@ -9,6 +9,7 @@ class FlameFormatError extends Error {
 
 const FLAG_TWO_COLUMNS = 1,
 	FLAG_INVERTED = 2,
+	FLAG_SPLIT = 4,
 	HEAD_BYTES = 12,
 	MOST_NODES = 1 << 26;
 
@@ -100,7 +101,8 @@ function levelStarts(depth, n) {
  * @typedef {[number, string, string, number, string, number]} F
  * @typedef {{n: number, fn: Uint32Array, parent: Uint32Array, first: Uint32Array, nchild: Uint32Array, self: Float64Array,
  *   total: Float64Array, lost: Float64Array, selfB?: Float64Array, totalB?: Float64Array, lostB?: Float64Array, inl: Uint8Array,
- *   depth: Uint16Array, levels: Uint32Array, functions: F[], header: any, inverted: boolean}} FlameTree
+ *   depth: Uint16Array, levels: Uint32Array, functions: F[], header: any, inverted: boolean, split: boolean}} FlameTree
+ * `inl` is the share of a node that was inlined, in per cent; with `split` that is all or nothing.
  */
 
 /** @param {ArrayBuffer} buffer @returns {FlameTree} */
@@ -113,6 +115,7 @@ export function decodeFlame(buffer) {
 		header,
 		functions: header.functions || [],
 		inverted: Boolean(flags & FLAG_INVERTED),
+		split: Boolean(flags & FLAG_SPLIT),
 		fn: new Uint32Array(n),
 		parent: new Uint32Array(n),
 		first: new Uint32Array(n),
@@ -154,10 +157,15 @@ export function pathNodes(tree, node) {
 	return path;
 }
 
+// A step of a path: the function's id, and i if there is another that was called.
+function stepOf(tree, node) {
+	return tree.functions[tree.fn[node]][0] + (tree.split && tree.inl[node] ? "i" : "");
+}
+
 /** The path of function ids, as in the URL. */
 export function pathOf(tree, node) {
 	return pathNodes(tree, node)
-		.map(i => tree.functions[tree.fn[i]][0])
+		.map(i => stepOf(tree, i))
 		.join(".");
 }
 
@@ -200,11 +208,12 @@ export function functionFacts(tree, id) {
 	};
 }
 
-function childNamed(tree, node, id) {
-	const end = tree.first[node] + tree.nchild[node];
+function childNamed(tree, node, step) {
+	const end = tree.first[node] + tree.nchild[node],
+		wanted = tree.split ? step : step.replace("i", "");
 
 	for (let i = tree.first[node]; i < end; i++)
-		if (String(tree.functions[tree.fn[i]][0]) === id)
+		if (stepOf(tree, i) === wanted)
 			return i;
 	return -1;
 }

@@ -172,6 +172,26 @@ export function quoteRegexp(text) {
 	return text.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
 }
 
+/** A regexp that matches a function and nothing else; or all without a name in a module. */
+export function exactPattern(fn) {
+	return fn[5] & 8
+		? fn[4]
+			? `^${quoteRegexp(fn[4])}\\+0x`
+			: "^0x|^<unknown>$"
+		: `^${quoteRegexp(fn[1])}$`;
+}
+
+/** The address that opens a line of a file: an option's {path}, {rel} and {line} filled in. */
+export function sourceUrl(template, file, line) {
+	const encoded = encodeURI(file).replace(/[?#]/g, encodeURIComponent),
+		rel = encoded.replace(/^\/+/, "");
+
+	// Of "file/{path}" and "/home" one slash is enough.
+	return template
+		.replace(/\/\{path\}/g, () => "/" + rel)
+		.replace(/\{(path|rel|line)\}/g, (_, key) => ({ path: encoded, rel, line: line || 1 })[key]);
+}
+
 /** "file.c:12" of a function, without the folders. */
 export function placeOf(fn, full) {
 	const file = fn[2] ? (full ? fn[2] : fn[2].replace(/^.*\//, "")) : "";

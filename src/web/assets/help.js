@@ -64,7 +64,7 @@ function legend(palette) {
 			legendRow(
 				palette,
 				palette.group("inlined"),
-				"A dotted upper edge: the function was inlined, there was no call.",
+				"A dotted upper edge: the function was inlined, at least in part; there was no call.",
 				"┈"
 			),
 			legendRow(

@@ -3,7 +3,24 @@ import { h, clear, iconButton, textButton } from "./dom.js";
 import { isAbort } from "./api.js";
 import { functionFacts } from "./flame_tree.js";
 import { isSingleFile } from "./state.js";
-import { cleanName, formatCount, placeOf, shortName } from "./format.js";
+import { cleanName, formatCount, placeOf, shortName, sourceUrl } from "./format.js";
+
+/** A link that opens a line in an editor or at a forge; null if -source_url does not say how. */
+export function editorLink(ctx, file, line) {
+	const template = ctx.meta.source_url;
+
+	if (!template || !file)
+		return null;
+	const href = sourceUrl(template, file, line),
+		[, scheme, host] = /^([\w-]+):(?:\/\/([^/]*))?/.exec(href),
+		isPage = /^https?$/.test(scheme);
+
+	return h(
+		"a",
+		{ class: "link editor", href, target: isPage ? "_blank" : null, rel: "noopener noreferrer" },
+		isPage ? `Open at ${host}` : `Open in ${scheme}`
+	);
+}
 
 function meter(label, value, total, ctx, unit) {
 	const share = total ? Math.min(1, Math.abs(value / total)) : 0;
@@ -84,7 +101,7 @@ function nameBlock(fn, ctx) {
 	if (fn[5] & 1)
 		badges.push("inlined");
 	if (fn[5] & 2)
-		badges.push("no name in the profile");
+		badges.push(fn[5] & 8 ? "addresses without names" : "no name in the profile");
 	if (fn[5] & 4)
 		badges.push("label");
 	return h(
@@ -97,6 +114,7 @@ function nameBlock(fn, ctx) {
 			cleanName(fn[1])
 		),
 		place && h("p", { class: "muted place", title: place }, place),
+		editorLink(ctx, fn[2], fn[3]),
 		fn[4] && h("p", { class: "muted place" }, cleanName(fn[4], 300)),
 		badges.length
 			? h(
@@ -273,7 +291,7 @@ export function createInspector(ctx) {
 			return;
 		}
 		// The root and label frames are no functions.
-		const known = fn[0] !== 0 && !(fn[5] & 4) && fn[1] !== "root";
+		const known = fn[0] !== 0 && !(fn[5] & 12) && fn[1] !== "root";
 
 		if (!body.querySelector(".name") || !known)
 			draw(fn, null);

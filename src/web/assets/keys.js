@@ -19,7 +19,7 @@ export const KEY_TABLE = [
 	["+ -", "", "Zoom in, out", "Flame graph"],
 	["Shift+ArrowLeft Shift+ArrowRight Shift+ArrowUp Shift+ArrowDown", "", "Move the view", "Flame graph"],
 	["r", "recursion", "Collapse recursion", "Flame graph"],
-	["o", "order", "Order by size or by name", "Flame graph"],
+	["o", "order", "Order by size, name or address", "Flame graph"],
 	["f", "focus", "Focus: only stacks with it", "Selected function"],
 	["g", "ignore", "Ignore: no stacks with it", "Selected function"],
 	["h", "hide", "Hide its frames", "Selected function"],

@@ -46,7 +46,7 @@ function menuItem(action) {
 		"button",
 		{
 			type: "button",
-			role: action.checked === undefined ? "menuitem" : "menuitemradio",
+			role: "menuitem" + (action.checked === undefined ? "" : action.many ? "checkbox" : "radio"),
 			tabindex: -1,
 			"aria-disabled": action.disabled ? "true" : null,
 			...checked,
@@ -76,7 +76,8 @@ function moveInMenu(event, items) {
 /**
  * Opens a menu at an event, or below the element it came from.
  * @param {any} event
- * @param {{label?: string, key?: string, run?: () => void, disabled?: boolean, checked?: boolean, separator?: boolean, title?: string}[]} actions
+ * @param {{label?: string, key?: string, run?: () => void, disabled?: boolean, checked?: boolean, many?: boolean, separator?: boolean, title?: string}[]} actions
+ * Of those with `checked` one is, or with `many` any number.
  */
 export function openMenu(event, actions, label) {
 	const owner =

@@ -1,19 +1,22 @@
 // The search box. The server looks, so that highlight, filter and command line agree on regexps.
-import { h, icon, iconButton, textButton } from "./dom.js";
+import { h, icon, iconButton, selectField, textButton } from "./dom.js";
 import { isAbort } from "./api.js";
 import { isSingleFile } from "./state.js";
 import { formatCount, quoteRegexp } from "./format.js";
 
 const PAUSE_MS = 25;
 
+// Where to look, and what of a function that is.
+const SCOPES = { name: 1, file: 2, module: 4 };
+
 /** In one file there is no server: the tree that is here is searched instead. */
-export function searchTree(tree, q, isRegexp) {
+export function searchTree(tree, q, isRegexp, scope) {
 	const smart = q === q.toLowerCase() ? "i" : "";
 	const pattern = new RegExp(
 		isRegexp ? q.replace(/^\(\?i\)/, "") : quoteRegexp(q),
 		isRegexp ? (/^\(\?i\)/.test(q) ? "i" : "") : smart
 	);
-	const hit = tree.functions.map((fn, i) => i > 0 && pattern.test(fn[1]));
+	const hit = tree.functions.map((fn, i) => i > 0 && pattern.test(fn[SCOPES[scope] || 1]));
 	const inside = new Uint8Array(tree.n),
 		ids = tree.functions.filter((_, i) => hit[i]).map(fn => fn[0]);
 	let total = 0,
@@ -69,6 +72,12 @@ export function createSearch(ctx, changed) {
 		"aria-label": "Regular expression",
 	});
 	const result = h("output", { id: "search-result" });
+	const scope = selectField(
+		"in",
+		Object.keys(SCOPES).map(value => ({ value, text: value })),
+		"name",
+		value => ctx.set({ in: value === "name" ? null : value }, { push: false })
+	);
 	const uses = h(
 		"span",
 		{ class: "uses" },
@@ -80,6 +89,7 @@ export function createSearch(ctx, changed) {
 	const row = h(
 		"div",
 		{ class: "searchbar", role: "region", "aria-label": "Search result", hidden: true },
+		scope,
 		result,
 		iconButton("previous", "Previous match (Shift Enter)", () => ctx.searchNext(-1)),
 		iconButton("next", "Next match (Enter)", () => ctx.searchNext(1)),
@@ -88,14 +98,16 @@ export function createSearch(ctx, changed) {
 		iconButton("close", "Clear the search (Esc)", () => clearSearch())
 	);
 
+	const none = { q: null, re: null, in: null };
+
 	function useAs(filterKey) {
 		const pattern = ctx.state.re ? ctx.state.q : (/[A-Z]/.test(ctx.state.q) ? "" : "(?i)") + quoteRegexp(ctx.state.q);
 
-		ctx.addFilter(filterKey, pattern, { q: null, re: null });
+		ctx.addFilter(filterKey, pattern, none);
 	}
 
 	function clearSearch() {
-		ctx.set({ q: null, re: null }, { push: false });
+		ctx.set(none, { push: false });
 		ctx.focusPage();
 	}
 
@@ -119,16 +131,17 @@ export function createSearch(ctx, changed) {
 		);
 	}
 
-	async function ask(q, re) {
-		running?.abort();
+	async function ask(q, re, where) {
 		running = new AbortController();
 		const { signal } = running;
 
 		try {
 			const answer = isSingleFile()
-				? searchTree(await ctx.api.flame({}), q, re)
-				: await ctx.api.get("search", { q, re: re ? 1 : 0 }, { signal });
+				? searchTree(await ctx.api.flame({}), q, re, where)
+				: await ctx.api.get("search", { q, re: re ? 1 : 0, in: where, group: ctx.groups }, { signal });
 
+			if (signal.aborted)
+				return;
 			accept({ ...answer, q, re, ids: new Set(answer.ids) });
 		} catch (error) {
 			if (isAbort(error))
@@ -142,23 +155,23 @@ export function createSearch(ctx, changed) {
 
 	/** The URL may have another search, or the data is other data. */
 	function update(dataKey) {
-		const { q = "", re } = ctx.state,
-			next = JSON.stringify([q, re, dataKey]);
+		const { q = "", re, in: where } = ctx.state,
+			next = JSON.stringify([q, re, where, ctx.groups, dataKey]);
 
 		if (document.activeElement !== input || !q)
 			input.value = q;
 		regexp.setAttribute("aria-pressed", String(Boolean(re)));
+		scope.set(where || "name");
 		if (next === key)
 			return;
 		key = next;
 		clearTimeout(timer);
+		running?.abort();
 		waits = Boolean(q);
 		if (q) {
-			timer = setTimeout(() => ask(q, Boolean(re)), PAUSE_MS);
-		} else {
-			running?.abort();
-			if (found || !row.hidden)
-				accept(null);
+			timer = setTimeout(() => ask(q, Boolean(re), where), PAUSE_MS);
+		} else if (found || !row.hidden) {
+			accept(null);
 		}
 	}
 

@@ -73,7 +73,35 @@ function preference(ctx, id, text, help) {
 		},
 	});
 
-	return h("div", { class: "row" }, h("label", { for: id }, text), input, h("p", { class: "muted" }, help));
+	return preferenceRow(input, text, help);
+}
+
+function preferenceRow(input, text, help) {
+	return h("div", { class: "row" }, h("label", { for: input.id }, text), input, h("p", { class: "muted" }, help));
+}
+
+function rowHeight(ctx) {
+	const heights = [
+		["14", "low"],
+		["18", "normal"],
+		["24", "high"],
+	];
+	const current = ctx.storage.get("row") || "18";
+	const input = h(
+		"select",
+		{
+			id: "row",
+			on: {
+				change: () => {
+					ctx.storage.set("row", input.value === "18" ? null : input.value);
+					ctx.refresh();
+				},
+			},
+		},
+		heights.map(([value, text]) => h("option", { value, selected: value === current }, `${text}, ${value} pixels`))
+	);
+
+	return preferenceRow(input, "Rows of the flame graph", "How high a frame is.");
 }
 
 async function saveView(ctx, name) {
@@ -154,7 +182,8 @@ export function openSettings(ctx) {
 					"tooltips",
 					"Tooltips",
 					"Details beside the pointer; the line below the graph has them anyway."
-				)
+				),
+				rowHeight(ctx)
 			),
 			!isSingleFile() && namedViews(ctx, close),
 			h("section", {}, h("h3", {}, "Report options"), optionRows(ctx, rows)),

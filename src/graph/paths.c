@@ -27,10 +27,11 @@ enum {
 struct walker {
 	const uint32_t *stack; /* what is left of it */
 	uint32_t left;	       /* locations */
-	uint32_t frame : 31;   /* frames of the next that are done */
+	uint32_t frame : 30;   /* frames of the next that are done */
 	uint32_t side : 1;
-	uint32_t at;   /* step of its piece in the level before */
-	uint32_t last; /* name of the frame that it is at, or NONE */
+	uint32_t has_loops : 1; /* that are to be left out */
+	uint32_t at;		/* step of its piece in the level before */
+	uint32_t last;		/* name of the frame that it is at, or NONE */
 	int64_t w;
 };
 
@@ -53,6 +54,7 @@ struct piece {
 	vec(uint32_t) path_of; /* by step of the level before; NONE: it is too light */
 	struct step_table t;   /* of this level */
 	double now, before;    /* sums of its samples */
+	uint32_t *seen;	       /* by name: the last of its samples that had it, from 1; or NULL */
 };
 
 struct builder {
@@ -65,6 +67,7 @@ struct builder {
 	double cut;
 	size_t level;
 	uint32_t ncut;
+	uint32_t nnames; /* more than any frame's */
 	vec(struct path) paths;
 	vec(struct step) all; /* by path: what goes through */
 	vec(struct step) own; /* by path: what ends there */
@@ -79,6 +82,17 @@ static uint32_t named(const struct path_side *side, uint32_t frame)
 	uint32_t node = frame & FRAME_NODE;
 
 	return (side->name_of ? side->name_of[node] : node) | (frame & FRAME_INLINED);
+}
+
+/* One more than the largest, or than others have. */
+static uint32_t count_names(const struct path_side *side, uint32_t least)
+{
+	for (uint32_t node = 0; node < side->frames->nnodes; node++) {
+		uint32_t name = named(side, node) & FRAME_NODE;
+
+		least = name < least ? least : name + 1;
+	}
+	return least;
 }
 
 /* Most locations have one frame: that takes one look instead of four. */
@@ -151,7 +165,7 @@ static uint32_t next_other_frame(const struct builder *b, struct walker *k)
 		frame = next_frame(b, k);
 	while (frame != END && (frame & FRAME_NODE) == k->last &&
 	       (b->params->collapses_recursion || (frame & FRAME_GROUP)));
-	if (b->params->collapses_loops && frame != END)
+	if (k->has_loops && frame != END)
 		frame = skip_loop(b, k, frame);
 	k->last = frame & FRAME_NODE;
 	return frame;
@@ -175,6 +189,21 @@ static bool seek_pivot(const struct builder *b, struct walker *k)
 	return found;
 }
 
+/* Is any frame there twice? Most stacks need not be searched for loops. */
+static bool has_repeats(const struct builder *b, struct piece *x, struct walker at)
+{
+	uint32_t sample = (uint32_t)x->walkers.n + 1, frame;
+
+	while ((frame = next_frame(b, &at)) != END) {
+		uint32_t *seen = &x->seen[frame & FRAME_NODE];
+
+		if (*seen == sample)
+			return true;
+		*seen = sample;
+	}
+	return false;
+}
+
 static void start_sample(struct builder *b, struct piece *x, uint32_t index, const struct sample *s)
 {
 	const struct path_side *side = &b->sides[index];
@@ -187,6 +216,7 @@ static void start_sample(struct builder *b, struct piece *x, uint32_t index, con
 
 	if (!k.w || (b->params->pivot != NONE && !seek_pivot(b, &k)))
 		return;
+	k.has_loops = x->seen && has_repeats(b, x, k);
 	if (side->is_before)
 		k.w = k.w > 0 ? -k.w : k.w;
 	*(k.w > 0 ? &x->now : &x->before) += fabs((double)k.w);
@@ -199,6 +229,8 @@ static void start_piece(void *ctx, size_t index)
 	struct piece *x = &b->pieces[index];
 	uint32_t nfirst = b->sides[0].p->nsamples;
 
+	if (b->params->collapses_loops)
+		x->seen = xcalloc(b->nnames, sizeof(*x->seen));
 	vec_reserve(&x->walkers, x->end - x->first);
 	vec_push(&x->path_of, 0);
 	for (size_t i = x->first; i < x->end && !stop_asked_at(b->params->stop, i); i++) {
@@ -570,6 +602,7 @@ static void release(struct builder *b)
 	for (size_t i = 0; i < b->npieces; i++) {
 		vec_release(&b->pieces[i].walkers);
 		vec_release(&b->pieces[i].path_of);
+		free(b->pieces[i].seen);
 		release_table(&b->pieces[i].t);
 	}
 	vec_release(&b->own);
@@ -583,8 +616,10 @@ void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side
 	uint32_t max = params->max_paths;
 
 	*t = (struct path_tree){ .frames = t->frames };
-	for (size_t i = 0; i < nsides; i++)
+	for (size_t i = 0; i < nsides; i++) {
 		b.singles[i] = find_singles(a, &sides[i]);
+		b.nnames = count_names(&sides[i], b.nnames);
+	}
 	t->has_base = start(&b, nsides) > 0;
 	add_path(&b, &(struct step){ .parent = NONE });
 	while (goes_on(&b)) {

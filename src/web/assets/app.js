@@ -234,7 +234,7 @@ class App {
 			},
 			!isGroup && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
 			!isGroup && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
-			editor && { label: editor.textContent, run: () => editor.click() },
+			editor && { label: editor.textContent, url: editor.href, run: () => editor.click() },
 			{ separator: true },
 			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },
 			{ label: "Ignore", key: "g", run: () => this.addFilter("i", exact) },

@@ -278,6 +278,7 @@ class FlamePage {
 			run: () => ctx.set(changes),
 		});
 
+		this.tip.hide();
 		openMenu(
 			event,
 			[

@@ -133,6 +133,9 @@ export function shortName(name) {
 
 /** What comes after the last scope: "mul" of "render::Matrix::mul(int)". */
 export function tailName(short) {
+	// "[libc.so.6]" has no scopes.
+	if (short.startsWith("["))
+		return short;
 	const plain = short
 		.replace(/<[^<>]*>|\[[^[\]]*\]/g, "")
 		.replace(/<.*>/, "")

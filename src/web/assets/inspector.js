@@ -180,7 +180,7 @@ function actionBlock(fn, ctx) {
 			{ class: "actions" },
 			ctx
 				.actions(fn)
-				.filter(action => !action.separator)
+				.filter(action => !action.separator && !action.url)
 				.map(action => textButton([action.label, action.key && h("kbd", {}, action.key)], action.run))
 		)
 	);

@@ -26,9 +26,9 @@ function placeMenu(element, where) {
 	element.style.top = `${top}px`;
 }
 
-// A pointer event tells where; any other opens below its element.
-function menuPlace(event) {
-	if (event.clientX || event.clientY)
+// A pointer tells where; the menu of a button, and any that comes by a key, opens below its element.
+function menuPlace(event, owner) {
+	if (!owner && (event.clientX || event.clientY))
 		return { x: event.clientX, y: event.clientY };
 	const box = (event.currentTarget || event.target).getBoundingClientRect();
 
@@ -84,7 +84,7 @@ export function openMenu(event, actions, label) {
 		event.currentTarget instanceof HTMLElement && event.currentTarget.hasAttribute("aria-haspopup")
 			? event.currentTarget
 			: null;
-	const place = menuPlace(event),
+	const place = menuPlace(event, owner),
 		before = document.activeElement;
 
 	closeMenu(false);

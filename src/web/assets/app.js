@@ -238,7 +238,7 @@ class App {
 			{ separator: true },
 			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },
 			{ label: "Ignore", key: "g", run: () => this.addFilter("i", exact) },
-			{ label: "Hide", key: "h", run: () => this.addFilter("h", exact) },
+			{ label: "Hide: merge into its caller", key: "h", run: () => this.addFilter("h", exact) },
 			{ label: "Show from here", run: () => this.addFilter("sf", exact) },
 			{ label: "Start the graph here", run: () => ctx.go("flamegraph", { p: exact, z: null, x: null }) },
 			frame && {

@@ -65,6 +65,32 @@ def parts(server):
     server.post("profiles", method="DELETE", id=p)
 
 
+@check("frames told apart otherwise: loops, inlined, groups; where to search")
+def frames(server):
+    p = with_stacks(server, "main;f;g;f;h 10\nmain;g;f 3\nmain;f;f 2\n")["id"]
+    equal(dict(Flame(server.get("flame", a=p, min=0, rc=2)).selves()), {("main", "f", "h"): 10, ("main", "g", "f"): 3, ("main", "f"): 2}, "loops")
+    server.post("profiles", method="DELETE", id=p)
+    p = server.add(DATA + "/called_and_inlined.pb")["id"]
+    flame = Flame(server.get("flame", a=p, min=0))
+    equal([(flame.names[i], flame.total[i], flame.columns["inl"][i]) for i in range(1, flame.n)], [("main", 10, 0), ("work", 10, 70), ("deep", 6, 0)])
+    flame = Flame(server.get("flame", a=p, min=0, inl=1))
+    equal([(flame.names[i], flame.total[i], flame.columns["inl"][i]) for i in range(1, 4)], [("main", 10, 0), ("work", 7, 100), ("work", 3, 0)])
+    for step, total in (("%di", 7), ("%d", 3)):
+        part = Flame(server.get("flame", a=p, min=0, inl=1, root=("%d." + step) % (flame.ids[1], flame.ids[2])))
+        equal((part.names[2], part.total[2]), ("work", total), step)
+    for where, text, names in (("name", "work", ["work"]), ("file", "both.c", ["main", "work"]), ("module", "both", ["deep", "main", "work"]), ("file", "work", [])):
+        ids = server.get("search", a=p, q=text, **{"in": where})["ids"]
+        equal(sorted(f[1] for f in flame.header["functions"] if f[0] in ids), names, where)
+    equal(server.ask(API + "search?q=a&in=label")[0], 400)
+    server.post("profiles", method="DELETE", id=p)
+    p = server.add(DATA + "/mappings.pb")["id"]
+    flame = Flame(server.get("flame", a=p, min=0, group=1))
+    assert ("main", "work", "[libc.so.6]", "[vdso]") in flame.selves(), flame.selves()
+    groups = [f[0] for f in flame.header["functions"] if f[5] & 8]
+    equal(set(server.get("search", a=p, q="libc", group=1)["ids"]) - set(groups), set(), "groups are found")
+    server.post("profiles", method="DELETE", id=p)
+
+
 @check("a function: callers, callees, labels")
 def function(server):
     p = with_stacks(server, "main;f;g 10\nmain;h;g 3\nmain;g;x 5\n")["id"]

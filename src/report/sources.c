@@ -9,7 +9,8 @@
 
 bool sources_open(struct sources *s, const struct report_run *r, struct err *e)
 {
-	*s = (struct sources){ .params = { r->params->trim_path, r->params->source_path } };
+	*s = (struct sources){ .params = { .trim_path = r->params->trim_path,
+					   .source_path = r->params->source_path } };
 	if (!s->params.source_path[0]) {
 		char *cwd = getcwd(NULL, 0);
 

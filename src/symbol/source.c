@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,68 +70,135 @@ struct str source_trim(struct str path, const char *trim_path, const char *sourc
 	return path;
 }
 
+/* A search for a file. */
+struct search {
+	bool is_confined;
+	struct buf name;     /* that is tried */
+	const char *refused; /* why one that is there is not shown, or NULL */
+};
+
+/* Both without links. */
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	while (n && dir[n - 1] == '/')
+		n--;
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* What is wrong with an open file for those who are confined, or NULL. `dir` is where it was looked
+ * for; NULL if its name told that. */
+static const char *why_not(int fd, const char *link, const char *dir)
+{
+	static const char *const systems[] = { "/dev", "/proc", "/sys" };
+	char path[PATH_MAX], *base;
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	struct stat st;
+	bool is_inside;
+
+	if (n <= 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return "it is not a regular file";
+	path[n] = '\0';
+	for (size_t i = 0; i < sizeof(systems) / sizeof(*systems); i++)
+		if (is_below(path, systems[i]))
+			return "it is one of the system's own";
+	if (!dir)
+		return NULL;
+	base = realpath(*dir ? dir : ".", NULL);
+	is_inside = base && is_below(path, base);
+	free(base);
+	return is_inside ? NULL : "it is outside of the directories to look in";
+}
+
+/* Looks at the file before it is opened for reading, which may do something to what is none. */
+static int open_confined(struct search *s, const char *dir)
+{
+	int at = open(s->name.p, O_PATH | O_CLOEXEC), fd = -1;
+	char link[64];
+	const char *why;
+
+	if (at < 0)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
+	why = why_not(at, link, dir);
+	if (why)
+		s->refused = why;
+	else
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+	close(at);
+	return fd;
+}
+
 /* O_NONBLOCK: a FIFO must not make us wait. -1 with errno if it cannot be opened. */
-static int open_file(struct buf *name)
+static int open_file(struct search *s, const char *dir)
 {
 	int fd;
 
-	if (name->n && memchr(name->p, '\0', name->n)) {
+	if (s->name.n && memchr(s->name.p, '\0', s->name.n)) {
 		errno = EINVAL;
 		return -1;
 	}
-	buf_char(name, '\0');
-	name->n--;
+	buf_char(&s->name, '\0');
+	s->name.n--;
 	do
-		fd = open(name->p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = s->is_confined ? open_confined(s, dir)
+				    : open(s->name.p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	while (fd < 0 && errno == EINTR);
 	return fd;
 }
 
-/* Looks in `dir` and in all directories above it. */
-static int open_above(struct buf *name, struct str dir, struct str path)
+/* Looks in `dir` and in all directories above it; for the confined these do not go up to "/", below
+ * which everything is. */
+static int open_above(struct search *s, struct str dir, struct str path)
 {
-	struct buf above = { 0 };
+	struct buf above = { 0 }, parent = { 0 };
 	int fd = -1;
 
 	buf_str(&above, dir);
 	for (;;) {
-		size_t n = above.n;
 		bool is_top;
 
-		name->n = 0;
-		path_join(name, buf_view(&above), path);
-		fd = open_file(name);
-		path_dir(&above, (struct str){ above.p, n });
-		is_top = above.n - n == n && memcmp(above.p, above.p + n, n) == 0;
-		if (fd >= 0 || is_top)
+		s->name.n = parent.n = 0;
+		path_join(&s->name, buf_view(&above), path);
+		path_dir(&parent, buf_view(&above));
+		is_top = str_eq(buf_view(&parent), buf_view(&above));
+		buf_char(&above, '\0');
+		fd = open_file(s, above.p);
+		if (fd >= 0 || is_top || (s->is_confined && str_eq(buf_view(&parent), STR("/"))))
 			break;
-		memmove(above.p, above.p + n, above.n - n);
-		above.n -= n;
+		above.n = 0;
+		buf_str(&above, buf_view(&parent));
 	}
 	buf_release(&above);
+	buf_release(&parent);
 	return fd;
 }
 
 static int find_file(struct str path, const struct source_params *params, struct err *e)
 {
 	struct str list = str_of(params->source_path), dir = { 0 };
-	struct buf name = { 0 };
+	struct search s = { .is_confined = params->is_confined };
+	bool is_absolute;
 	int fd = -1;
 
 	path = source_trim(path, params->trim_path, params->source_path);
-	if (path.n && path.p[0] == '/') {
-		buf_str(&name, path);
-		fd = open_file(&name);
-		if (fd < 0)
-			err_system(e, "open", name.p);
+	is_absolute = path.n && path.p[0] == '/';
+	if (is_absolute) {
+		buf_str(&s.name, path);
+		fd = open_file(&s, NULL);
 	} else {
 		while (fd < 0 && next_dir(&list, &dir))
-			fd = open_above(&name, dir, path);
-		if (fd < 0)
-			err_set(e, ERR_NOTFOUND, "could not find file %.*s on path %s",
-				STR_ARG(path), params->source_path);
+			fd = open_above(&s, dir, path);
 	}
-	buf_release(&name);
+	if (fd < 0 && s.refused)
+		err_set(e, ERR_NOTFOUND, "%.*s is not shown: %s", STR_ARG(path), s.refused);
+	else if (fd < 0 && is_absolute)
+		err_system(e, "open", s.name.p);
+	else if (fd < 0)
+		err_set(e, ERR_NOTFOUND, "could not find file %.*s on path %s", STR_ARG(path),
+			params->source_path);
+	buf_release(&s.name);
 	return fd;
 }
 

@@ -248,6 +248,10 @@ struct str source_trim(struct str path, const char *trim_path, const char *sourc
 struct source_params {
 	const char *trim_path;
 	const char *source_path; /* where to look; not empty (the current directory by default) */
+	/* For others than who started kiln: only regular files, none of the system's own, and what
+	 * a relative name finds lies below the directory it is looked for in, whatever links say.
+	 */
+	bool is_confined;
 };
 
 /* The lines of a source file without their line ends; lines[0] is line 1. Of a file that is not a

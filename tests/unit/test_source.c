@@ -132,6 +132,50 @@ TEST(what_is_no_text_file_has_no_lines)
 	unlink("fifo");
 }
 
+static void check_confined(const char *path, const char *source_path, const char *want)
+{
+	struct source_params params = { .trim_path = "",
+					.source_path = source_path,
+					.is_confined = true };
+	struct reading r = { 0 };
+
+	r.ok = source_read(&r.arena, &r.file, str_of(path), &params, &r.e);
+	assert_string_equal(r.ok ? "" : r.e.text, want);
+	assert_int_equal(r.file.nlines, r.ok);
+	arena_release(&r.arena);
+}
+
+TEST(confined_are_those_who_did_not_start_it)
+{
+	write_file("above.c", "x\n", 2);
+	write_file("a/inside.c", "x\n", 2);
+	assert_int_equal(symlink("inside.c", "a/link.c"), 0);
+	assert_int_equal(symlink("../above.c", "a/out.c"), 0);
+	assert_int_equal(mkfifo("a/fifo", 0600), 0);
+	check_confined("inside.c", "a", "");
+	check_confined("link.c", "a", "");
+	check_confined("inside.c", "a/b", "");
+	check_confined("above.c", "a", "");
+	check_confined("out.c", "a",
+		       "out.c is not shown: it is outside of the directories to look in");
+	check_confined("../above.c", "a",
+		       "../above.c is not shown: it is outside of the directories to look in");
+	check_confined("fifo", "a", "fifo is not shown: it is not a regular file");
+	check_confined("b", "a", "b is not shown: it is not a regular file");
+	check_confined("/dev/zero", "a", "/dev/zero is not shown: it is not a regular file");
+	check_confined("/proc/self/maps", "a",
+		       "/proc/self/maps is not shown: it is one of the system's own");
+	check_confined("/etc/../proc/version", "a",
+		       "/etc/../proc/version is not shown: it is one of the system's own");
+	check_confined("etc/passwd", "a", "could not find file etc/passwd on path a");
+	check_confined("none.c", "a", "could not find file none.c on path a");
+	unlink("above.c");
+	unlink("a/inside.c");
+	unlink("a/link.c");
+	unlink("a/out.c");
+	unlink("a/fifo");
+}
+
 TEST(a_huge_line_ends_the_file)
 {
 	struct buf text = { 0 };

@@ -275,6 +275,14 @@ static struct str keep(struct annotator *x, struct str s)
 	return x->out->strings.at[string];
 }
 
+/* As profiles call it, if any has it. */
+static struct str shown_name(struct annotator *x, struct str name)
+{
+	uint32_t string, pretty = name_of(x, name, &string)->pretty;
+
+	return x->out->strings.at[pretty ? pretty : string];
+}
+
 static int64_t checked_line(int64_t line)
 {
 	return line < 0 || line > LINE_MAX ? 0 : line;
@@ -296,7 +304,8 @@ static void add_uses(struct annotator *x, uint32_t instruction, const struct sym
 		for (size_t k = i; k > 0; k--)
 			vec_push(&x->calls,
 				 (struct source_place){ keep(x, frames[k - 1].file),
-							checked_line(frames[k - 1].line) });
+							checked_line(frames[k - 1].line),
+							shown_name(x, frames[k - 1].name) });
 		vec_push(&x->uses, use);
 	}
 }
@@ -305,7 +314,8 @@ static void add_instruction(struct annotator *x, struct annotated_instruction i,
 			    const struct symbol_frame *frames, size_t n)
 {
 	if (n)
-		i.place = (struct source_place){ keep(x, frames[0].file), frames[0].line };
+		i.place = (struct source_place){ .file = keep(x, frames[0].file),
+						 .line = frames[0].line };
 	vec_push(&x->instructions, i);
 }
 

@@ -14,6 +14,7 @@
 struct source_place {
 	struct str file;
 	int64_t line;
+	struct str function; /* of inlined calls: what was called, whose line it is; else "" */
 };
 
 struct annotated_instruction {

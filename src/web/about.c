@@ -89,6 +89,7 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o)
 	buf_printf(out, "{\"id\":%u", l->id);
 	put_text(out, "name", str_of(l->name));
 	put_text(out, "file", file.n ? path_base(file) : file);
+	put_text(out, "build_id", p->nmappings ? profile_str(p, p->mappings[0].build_id) : STR(""));
 	put_types(out, p);
 	put_text(out, "default_type", default_type(p, o));
 	put_times(out, p);

@@ -18,6 +18,57 @@ struct listing {
 	struct loaded *first; /* that of the command line */
 };
 
+/* ---- the calls of one frame */
+
+/* Does the stack begin with these functions? `frames` are of the profile. */
+static bool begins_with(const struct report_run *r, const struct sample *s, const struct frames *f,
+			const uint32_t *ids, const struct name_path *root, bool is_collapsed)
+{
+	size_t at = 0;
+
+	for (uint32_t k = s->nstack; k-- > 0 && at < root->n;) {
+		uint32_t loc = r->p->stacks[s->stack + k];
+
+		for (uint32_t i = f->first[loc]; i < f->first[loc + 1] && at < root->n; i++) {
+			uint32_t id = ids[f->lists[i] & FRAME_NODE];
+
+			if (is_collapsed && at && (root->ids[at - 1] & FRAME_NODE) == id)
+				continue;
+			if ((root->ids[at++] & FRAME_NODE) != id)
+				return false;
+		}
+	}
+	return at == root->n;
+}
+
+/* Leaves the samples that go through the path `root`. */
+static bool keep_calls(struct api_call *q, struct report_run *r, struct err *e)
+{
+	struct profile *p = arena_new(r->a, struct profile);
+	struct sample *kept = arena_many(r->a, r->p->nsamples, struct sample);
+	bool is_collapsed = api_flag(q, "rc");
+	struct name_path root;
+	struct frames f;
+	uint32_t *ids, n = 0;
+
+	if (!name_path_read(q, "root", &root, e))
+		return false;
+	if (!root.n)
+		return true;
+	frames_init(r->a, &f, r->p,
+		    &(struct granularity){ .function = true, .inlines = !q->options.noinlines },
+		    false);
+	ids = name_frames(q->site, q->profile, r, &f);
+	for (uint32_t i = 0; i < r->p->nsamples; i++)
+		if (begins_with(r, &r->p->samples[i], &f, ids, &root, is_collapsed))
+			kept[n++] = r->p->samples[i];
+	*p = *r->p;
+	p->samples = kept;
+	p->nsamples = n;
+	r->p = p;
+	return true;
+}
+
 static void put_weights(struct buf *out, int64_t flat, int64_t cum)
 {
 	buf_printf(out, ",\"flat\":%lld,\"cum\":%lld", (long long)flat, (long long)cum);
@@ -41,6 +92,8 @@ static void put_calls(struct listing *x, const struct annotated_use *use)
 		const struct source_place *call = &x->annotation.calls[use->first_call + i];
 
 		x->r->text->n = 0;
+		buf_str(x->r->text, call->function);
+		buf_puts(x->r->text, " at ");
 		buf_str(x->r->text, path_base(call->file));
 		buf_char(x->r->text, ':');
 		buf_int(x->r->text, call->line);
@@ -137,6 +190,23 @@ static void put_name(struct listing *x, const struct annotated_function *f)
 	buf_puts(x->out, ",\"\",0,\"\",0]");
 }
 
+/* Which build the function is of: says where to look for its sources. */
+static void put_build(struct listing *x, const struct annotated_function *f)
+{
+	const struct profile *p = x->r->p;
+	uint32_t object = loaded_facts(x->q->profile, strings_find(p->strings, f->name))->object;
+	uint32_t i = 0;
+
+	while (i < p->nmappings && p->mappings[i].file != object)
+		i++;
+	if (!object || i == p->nmappings)
+		return;
+	buf_puts(x->out, ",\"binary\":");
+	json_put(x->out, profile_str(p, object));
+	buf_puts(x->out, ",\"build_id\":");
+	json_put(x->out, profile_str(p, p->mappings[i].build_id));
+}
+
 static void put_function(struct listing *x, const struct annotated_function *f)
 {
 	const struct source *source = sources_find(&x->sources, f->file);
@@ -149,6 +219,7 @@ static void put_function(struct listing *x, const struct annotated_function *f)
 	if (source->error.n)
 		json_put(x->out, source->error);
 	buf_char(x->out, ']');
+	put_build(x, f);
 	put_lines(x, f, source);
 	buf_char(x->out, '}');
 }
@@ -199,6 +270,7 @@ static bool is_named_here(const void *ctx, struct str path)
 
 static void restrict_sources(struct listing *x)
 {
+	x->sources.params.is_confined = true;
 	x->first = profiles_hold(&x->q->site->profiles, 0);
 	if (x->first == x->q->profile)
 		return;
@@ -206,16 +278,24 @@ static void restrict_sources(struct listing *x)
 	x->sources.allows_ctx = x->first;
 }
 
+static bool annotate_any(struct listing *x, struct err *e)
+{
+	bool ok = annotate(x->r, &x->annotation, e);
+
+	/* Of Go's generic functions the profile has shorter names than the binary. */
+	if (ok && !x->annotation.nfunctions) {
+		annotation_release(&x->annotation);
+		ok = annotate_samples(x->r, &x->annotation, e);
+	}
+	/* That a function is not called by one of its callers is an answer. */
+	return ok || (api_param(x->q, "root").n && e->kind == ERR_NOTFOUND);
+}
+
 static bool run_source(struct buf *out, struct report_run *r, struct err *e)
 {
 	struct listing x = { .q = r->params->into, .out = out, .r = r };
-	bool ok = annotate(r, &x.annotation, e);
+	bool ok = keep_calls(x.q, r, e) && annotate_any(&x, e);
 
-	/* Of Go's generic functions the profile has shorter names than the binary. */
-	if (ok && !x.annotation.nfunctions) {
-		annotation_release(&x.annotation);
-		ok = annotate_samples(r, &x.annotation, e);
-	}
 	if (ok && (ok = sources_open(&x.sources, r, e))) {
 		restrict_sources(&x);
 		put_functions(&x);
@@ -255,13 +335,15 @@ bool api_source(struct api_call *q, struct buf *out, struct err *e)
 {
 	struct str fn = api_param(q, "fn"), f = api_param(q, "f");
 	const char *pattern = "."; /* as pprof: everything */
+	/* Paths go through frames that only pages have names for. */
+	struct session *s =
+		api_param(q, "root").n ? loaded_session(q->profile) : &q->profile->session;
 
 	if (fn.n)
 		pattern = api_quoted(q->a, functions_text(&q->site->functions, fn));
 	else if (f.n)
 		pattern = str_dup(q->a, f);
-	if (!take_paths(q, e) ||
-	    !api_report(q, &q->profile->session, &report_source_lines, pattern, q, out, e))
+	if (!take_paths(q, e) || !api_report(q, s, &report_source_lines, pattern, q, out, e))
 		return false;
 	api_put_warnings(q, out);
 	buf_puts(out, "}\n");

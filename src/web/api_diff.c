@@ -108,15 +108,23 @@ static const char *state(const struct compare_row *row)
 										: "changed";
 }
 
-static void put_row(struct buf *out, struct api_call *q, const struct compare_row *row)
+/* Values are of the profile, whatever they were divided by to be compared. */
+static double whole(const struct comparison *c, const struct compare_side *side, double v)
+{
+	return c->params.mode == COMPARE_PER_SECOND ? round(v * side->duration_s) : v;
+}
+
+static void put_row(struct buf *out, struct api_call *q, const struct comparison *c,
+		    const struct compare_row *row)
 {
 	bool is_significant = row->verdict == VERDICT_MORE || row->verdict == VERDICT_LESS;
+	double old = whole(c, &c->old, row->old), new = whole(c, &c->new, row->new);
 
 	buf_puts(out, "{\"function\":");
 	put_function(out, q, row->name);
-	put_field(out, "a", row->old);
-	put_field(out, "b", row->new);
-	put_field(out, "delta", row->new - row->old);
+	put_field(out, "a", old);
+	put_field(out, "b", new);
+	put_field(out, "delta", new - old);
 	put_field(out, "share_a", row->old_share);
 	put_field(out, "share_b", row->new_share);
 	put_field(out, "z", z_score(row->p, row->change));
@@ -154,7 +162,7 @@ static void put_comparison(struct buf *out, struct api_call *q, const struct com
 	buf_puts(out, ",\"rows\":[");
 	for (size_t i = 0; i < c->nrows; i++) {
 		buf_puts(out, i ? ",\n" : "");
-		put_row(out, q, &c->rows[i]);
+		put_row(out, q, c, &c->rows[i]);
 	}
 	buf_char(out, ']');
 	api_put_warnings(q, out);
@@ -165,7 +173,7 @@ bool api_diff(struct api_call *q, struct buf *out, struct err *e)
 {
 	struct compare_source sources[2];
 	struct comparison c = { 0 };
-	bool ok;
+	bool ok, is_rate = str_eq(api_param(q, "per"), STR("second"));
 
 	if (!q->other)
 		return err_set(e, ERR_USAGE, "b must name another profile than a");
@@ -177,7 +185,7 @@ bool api_diff(struct api_call *q, struct buf *out, struct err *e)
 	ok = count(q, q->profile, false, &sources[0], e) &&
 	     count(q, q->other, true, &sources[1], e) &&
 	     compare(q->a, sources, 2,
-		     &(struct compare_params){ .mode = COMPARE_SHARE,
+		     &(struct compare_params){ .mode = is_rate ? COMPARE_PER_SECOND : COMPARE_SHARE,
 					       .is_cum = q->options.sort == SORT_CUM,
 					       .fdr = FDR,
 					       .fail_over = -1 },

@@ -57,7 +57,9 @@ static void rename_in(struct err *e, struct str from, struct str to)
 	buf_release(&text);
 }
 
-static struct loaded *load(struct api_call *q, char *source, struct str name, struct err *e)
+/* The base is one of those that the line's options name; "": none. */
+static struct loaded *load_less(struct api_call *q, char *source, struct analyze_options *base,
+				struct str name, struct err *e)
 {
 	struct command_line line = *q->site->params.c;
 	struct buf warnings = { 0 };
@@ -65,8 +67,9 @@ static struct loaded *load(struct api_call *q, char *source, struct str name, st
 
 	line.sources = &source;
 	line.nsources = 1;
-	line.options.base = line.options.diff_base = "";
-	line.options.normalize = false;
+	line.options.base = base->base;
+	line.options.diff_base = base->diff_base;
+	line.options.normalize = base->normalize;
 	if (name.n > MAX_NAME_BYTES)
 		name.n = MAX_NAME_BYTES;
 	l = profiles_load(&q->site->profiles, &line, str_dup(q->a, name), &warnings, e);
@@ -79,6 +82,13 @@ static struct loaded *load(struct api_call *q, char *source, struct str name, st
 		rename_in(e, str_of(source), name);
 	buf_release(&warnings);
 	return l;
+}
+
+static struct loaded *load(struct api_call *q, char *source, struct str name, struct err *e)
+{
+	struct analyze_options none = { .base = "", .diff_base = "" };
+
+	return load_less(q, source, &none, name, e);
 }
 
 static struct loaded *load_body(struct api_call *q, struct err *e)
@@ -112,11 +122,8 @@ static struct loaded *load_url(struct api_call *q, struct str url, struct err *e
 	return load(q, str_dup(q->a, url), url, e);
 }
 
-bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
+static bool put_added(struct api_call *q, struct loaded *l, struct buf *out, const struct err *e)
 {
-	struct str url = api_param(q, "url");
-	struct loaded *l = url.n ? load_url(q, url, e) : load_body(q, e);
-
 	if (!l) {
 		q->status = e->kind == ERR_LIMIT ? 413 : 400;
 		return false;
@@ -128,6 +135,65 @@ bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
 	buf_char(out, '\n');
 	profiles_drop(&q->site->profiles, l);
 	return true;
+}
+
+bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
+{
+	struct str url = api_param(q, "url");
+
+	return put_added(q, url.n ? load_url(q, url, e) : load_body(q, e), out, e);
+}
+
+/* ---- one less the other */
+
+static int make_copy(const struct loaded *l, struct err *e)
+{
+	struct buf bytes = { 0 };
+	int fd;
+
+	profile_encode(&bytes, &l->session.profile);
+	fd = make_file(buf_view(&bytes), e);
+	buf_release(&bytes);
+	return fd;
+}
+
+static struct loaded *load_difference(struct api_call *q, int before, int after, struct err *e)
+{
+	bool is_marked = str_eq(api_param(q, "mode"), STR("diff_base"));
+	char base[64], source[64];
+	struct analyze_options o = { .base = is_marked ? "" : base,
+				     .diff_base = is_marked ? base : "",
+				     .normalize = q->options.normalize };
+	struct buf name = { 0 };
+	struct loaded *l;
+
+	snprintf(base, sizeof(base), "/proc/self/fd/%d", before);
+	snprintf(source, sizeof(source), "/proc/self/fd/%d", after);
+	buf_printf(&name, "%.80s %s-%s=%.80s", q->other->name, o.normalize ? "-normalize " : "",
+		   is_marked ? "diff_base" : "base", q->profile->name);
+	l = load_less(q, source, &o, buf_view(&name), e);
+	buf_release(&name);
+	return l;
+}
+
+/* Both are read again, as the command line does it: so the numbers are the same. */
+bool api_subtract(struct api_call *q, struct buf *out, struct err *e)
+{
+	struct loaded *l = NULL;
+	int before, after;
+
+	if (!q->other)
+		return err_set(e, ERR_USAGE, "b must name another profile than a");
+	before = make_copy(q->profile, e);
+	after = before < 0 ? -1 : make_copy(q->other, e);
+	api_unlock(q);
+	if (after >= 0) {
+		l = load_difference(q, before, after, e);
+		close(after);
+	}
+	if (before >= 0)
+		close(before);
+	return put_added(q, l, out, e);
 }
 
 bool api_remove_profile(struct api_call *q, struct buf *out, struct err *e)

@@ -45,6 +45,7 @@ static const struct route {
 	{ "api/v1/profiles", "GET", api_profiles, 0 },
 	{ "api/v1/profiles", "POST", api_add_profile, 0 },
 	{ "api/v1/profiles", "DELETE", api_remove_profile, 0 },
+	{ "api/v1/subtract", "POST", api_subtract, PROFILE },
 	{ "api/v1/configs", "GET", api_configs, 0 },
 	{ "api/v1/saveconfig", "POST", api_save_config, 0 },
 	{ "api/v1/deleteconfig", "POST", api_delete_config, 0 },

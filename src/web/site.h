@@ -97,7 +97,7 @@ void json_put_number(struct buf *out, double v);
 
 typedef bool api_handler(struct api_call *q, struct buf *out, struct err *e);
 api_handler api_meta, api_flame, api_top, api_search, api_function, api_graph, api_peek, api_source,
-	api_labels, api_profiles, api_add_profile, api_remove_profile, api_diff, api_export,
-	api_configs, api_save_config, api_delete_config, api_download;
+	api_labels, api_profiles, api_add_profile, api_subtract, api_remove_profile, api_diff,
+	api_export, api_configs, api_save_config, api_delete_config, api_download;
 
 #endif

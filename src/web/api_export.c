@@ -62,9 +62,10 @@ static bool run_csv(struct buf *out, struct report_run *r, struct err *e)
 		double total = (double)r->params->total;
 
 		put_cell(out, n->text);
-		buf_printf(out, ",%lld,%.4f,%lld,%.4f\r\n", (long long)node_flat(n),
+		buf_printf(out, ",%lld,%.4f,%lld,%.4f\r\n",
+			   (long long)report_divided(r, node_flat(n)),
 			   total != 0 ? 100 * (double)node_flat(n) / total : 0,
-			   (long long)node_cum(n),
+			   (long long)report_divided(r, node_cum(n)),
 			   total != 0 ? 100 * (double)node_cum(n) / total : 0);
 	}
 	return true;

@@ -118,6 +118,8 @@ bool api_meta(struct api_call *q, struct buf *out, struct err *e)
 	buf_char(out, ',');
 	api_put_profiles(out, q);
 	put_options(out, q->site);
+	buf_puts(out, ",\"divide_by\":");
+	json_put_number(out, q->site->params.c->options.divide_by);
 	buf_char(out, ',');
 	api_put_configs(out, q);
 	buf_puts(out, "}\n");

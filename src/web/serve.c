@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "web/ahead.h"
+#include "web/assets.h"
 #include "web/names.h"
 
 enum { BROWSER_WAIT_MS = 500 };
@@ -94,6 +95,19 @@ static bool find_settings(struct arena *a, const char **path, struct err *e)
 	*path = str_dup(a, buf_view(&text));
 	buf_release(&text);
 	return true;
+}
+
+/* ---- the page's files */
+
+static bool check_ui_dir(const char *dir, struct err *e)
+{
+	struct buf index = { 0 };
+	bool ok =
+		!*dir || asset_read(&index, dir, STR("index.html")) ||
+		err_set(e, ERR_USAGE, "-ui_dir=%s: there is no index.html that could be read", dir);
+
+	buf_release(&index);
+	return ok;
 }
 
 /* ---- the browser */
@@ -197,7 +211,10 @@ bool web_serve(const struct web_params *params, struct err *e)
 	answers_init(&site.answers);
 	pthread_mutex_init(&site.settings, NULL);
 	guard_make_token(site.token);
-	first = profiles_load(&site.profiles, params->c, first_name(params->c), &warnings, e);
+	first = check_ui_dir(params->c->options.ui_dir, e)
+			? profiles_load(&site.profiles, params->c, first_name(params->c), &warnings,
+					e)
+			: NULL;
 	if (first)
 		name_functions(&site, first);
 	profiles_drop(&site.profiles, first);

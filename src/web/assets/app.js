@@ -132,7 +132,7 @@ class App {
 	dataContext(ctx) {
 		return {
 			format: (value, unit) =>
-				formatValue(value, unit ?? ctx.total?.unit ?? ctx.sampleType()?.unit ?? "", ctx.state.unit),
+				formatValue(this.divided(value), unit ?? ctx.total?.unit ?? ctx.sampleType()?.unit ?? "", ctx.state.unit),
 			percent: formatPercent,
 			color: fn => this.palette.group(groupOf(fn, "package")),
 			functionById: id => this.functions.get(id),
@@ -167,6 +167,13 @@ class App {
 			focusPage: () => (this.page?.focus ? this.page.focus() : this.pageElement.focus({ preventScroll: true })),
 			refresh: () => this.updateAll(),
 		};
+	}
+
+	// As -divide_by does it on the command line: what was added up is divided.
+	divided(value) {
+		const by = this.meta.divide_by;
+
+		return by > 0 && by !== 1 ? Math.trunc(value / by) : value;
 	}
 
 	sampleType() {

@@ -3,7 +3,7 @@ import { h, clear, iconButton, textButton } from "./dom.js";
 import { isAbort } from "./api.js";
 import { functionFacts } from "./flame_tree.js";
 import { isSingleFile } from "./state.js";
-import { cleanName, formatCount, placeOf, shortName, sourceUrl } from "./format.js";
+import { cleanName, formatCount, formatValue, placeOf, shortName, sourceUrl } from "./format.js";
 
 /** A link that opens a line in an editor or at a forge; null if -source_url does not say how. */
 export function editorLink(ctx, file, line) {
@@ -196,13 +196,13 @@ export function profileFacts(ctx) {
 		["Program", p.file],
 		["Type", type && `${type.type} in ${type.unit}`],
 		["Time", p.time],
-		["Duration", p.duration_nanos ? ctx.format(p.duration_nanos, "nanoseconds") : ""],
+		["Duration", p.duration_nanos ? formatValue(p.duration_nanos, "nanoseconds") : ""],
 		["Samples", p.samples !== undefined ? formatCount(p.samples) : ""],
 		["Total", ctx.total ? ctx.format(ctx.total.total, ctx.total.unit) : ""],
 		[
 			"Period",
 			p.period && p.period_type
-				? `${ctx.format(p.period, p.period_type.unit)} ${p.period_type.type || ""}`
+				? `${formatValue(p.period, p.period_unit)} ${p.period_type}`
 				: "",
 		],
 	].filter(fact => fact[1]);

@@ -19,6 +19,40 @@ from http_lib import API, DATA, IS_SLOW, KILN, TMP, Flame, Server, check, cli, e
 PROFILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorded", "profiles")
 
 
+# ---- profiles
+
+def field(number, value):
+    """A field of a protobuf message."""
+    def varint(v):
+        out = b""
+        while v > 0x7f:
+            out, v = out + bytes([v & 0x7f | 0x80]), v >> 7
+        return out + bytes([v])
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def make_profile(name, rows, duration=0):
+    """A profile with a sample for each (function, file, line, weight)."""
+    strings, out = ["", "samples", "count", "/bin/made", "c0ffee"], b""
+
+    def string(text):
+        if text not in strings:
+            strings.append(text)
+        return strings.index(text)
+    out += field(1, field(1, 1) + field(2, 2)) + field(3, field(1, 1) + field(2, 4096) + field(3, 1 << 20) + field(5, 3) + field(6, 4))
+    for i, (function, file, line, weight) in enumerate(rows, 1):
+        out += field(2, field(1, i) + field(2, weight))
+        out += field(4, field(1, i) + field(2, 1) + field(3, 4096 + i) + field(4, field(1, i) + field(2, line)))
+        out += field(5, field(1, i) + field(2, string(function)) + field(3, string(function)) + field(4, string(file)))
+    out += b"".join(field(6, text.encode()) for text in strings) + field(10, duration)
+    path = os.path.join(TMP, name)
+    with open(path, "wb") as f:
+        f.write(gzip.compress(out))
+    return path
+
+
 @check("label frames, by parameters tr and tl")
 def label_frames(server):
     path = DATA + "/labels.pb"
@@ -127,6 +161,51 @@ def two(server):
         server.post("profiles", method="DELETE", id=p)
 
 
+@check("one profile less another: the numbers of -base, -diff_base and -normalize")
+def subtract(server):
+    files = [DATA + "/worked_%s.pb" % x for x in "ab"]
+    b = server.add(files[1])["id"]
+    for mode in ("base", "diff_base"):
+        for norm in ("", "1"):
+            status, p = server.post("subtract", a=0, b=b, mode=mode, norm=norm)
+            equal(status, 200, p)
+            equal(p["name"], "worked_b.pb %s-%s=worked_a.pb" % ("-normalize " if norm else "", mode))
+            top = server.get("top", a=p["id"])
+            got = {f[1]: (r[1], r[2]) for f, r in zip(top["functions"], top["rows"])}
+            args = ["-%s=%s" % (mode, files[0])] + ["-normalize"] * bool(norm)
+            equal(got, top_lines(files[1], "ns", *args), mode + norm)
+            total = re.search(r"of (\S+?)ns total", cli("-top", "-unit=ns", *args, files[1]).decode())
+            equal(top["total"], number(total[1]), mode + norm)
+            server.post("profiles", method="DELETE", id=p["id"])
+    equal(server.post("subtract", a=0, b=0)[0], 400)
+    equal(server.post("subtract", a=0, b=77)[0], 404)
+    server.post("profiles", method="DELETE", id=b)
+
+
+@check("compared per second, each side by its own duration")
+def rates(server):
+    a = server.add(make_profile("slow.pb", [("f", "f.c", 100, 500)], duration=10 ** 10))["id"]
+    b = server.add(make_profile("quick.pb", [("f", "f.c", 100, 500)], duration=10 ** 9))["id"]
+    for per, significant in (("", False), ("second", True)):
+        row, = server.get("diff", a=a, b=b, per=per)["rows"]
+        equal((row["a"], row["b"], row["delta"], row["significant"]), (500, 500, 0, significant), per)
+    for p in (a, b):
+        server.post("profiles", method="DELETE", id=p)
+
+
+@check("-divide_by: pages divide what they show, files have it divided")
+def divide_by(server):
+    s = Server("-divide_by=7", DATA + "/worked_a.pb")
+    equal((server.get("meta")["divide_by"], s.get("meta")["divide_by"]), (1, 7))
+    equal(s.get("top")["rows"], server.get("top")["rows"])
+    want = top_lines(DATA + "/worked_a.pb", "ns", "-divide_by=7")
+    got = [line.split(",") for line in s.get("export/csv").decode().splitlines()[1:]]
+    equal({row[0].strip('"'): (float(row[1]), float(row[3])) for row in got}, want)
+    page = cli("-html", "-divide_by=7", DATA + "/worked_a.pb").decode()
+    equal(json.loads(re.search(r"window\.__KILN_DATA__ = (\{.*?\});\n", page, re.S)[1])["meta"]["divide_by"], 7)
+    equal(s.stop(), 0)
+
+
 @check("-diff_base: both sides")
 def diff_base(server):
     s = Server("-diff_base=" + DATA + "/worked_a.pb", DATA + "/worked_b.pb")
@@ -174,6 +253,55 @@ def source(server):
     one = own.get("source", a=p["id"], fn=name[1], source_path=src)
     assert not any(f["path_found"] for f in one["functions"]) and "not shown" in one["functions"][0]["tried"][0], one["functions"][0]
     own.post("profiles", method="DELETE", id=p["id"])
+
+
+@check("source: the calls of one frame")
+def source_of_frame(server):
+    p = with_stacks(server, "main;f;g 10\nmain;g 3\nmain;f;f;f;x 5\nmain;f;g;y 2\n")["id"]
+    ids = {f[1]: str(f[0]) for f in server.get("top", a=p)["functions"]}
+
+    def weights(fn, *path, **params):
+        got = server.get("source", a=p, fn=ids[fn], root=".".join(ids[name] for name in path), **params)["functions"]
+        return [(f["flat"], f["cum"]) for f in got]
+    equal(weights("g"), [(13, 15)])
+    equal(weights("g", "main"), [(13, 15)])
+    equal(weights("g", "main", "f"), [(10, 12)])
+    equal(weights("g", "main", "f", "g", "y"), [(0, 2)])
+    equal(weights("g", "main", "g"), [(3, 3)])
+    equal(weights("x", "main", "g"), [])
+    equal(weights("x", "main", "f", "x"), [])
+    equal(weights("x", "main", "f", "x", rc=1), [(5, 5)])
+    equal(server.ask(API + "source?root=1.x")[0], 400)
+    server.post("profiles", method="DELETE", id=p)
+
+
+@check("source: only regular files, below where it is to look")
+def source_safety(server):
+    where, secret = os.path.join(TMP, "open"), os.path.join(TMP, "secret.c")
+    os.makedirs(where + "/dir.c")
+    with open(secret, "w") as f:
+        f.write("secret\n")
+    with open(where + "/good.c", "w") as f:
+        f.write("good\n")
+    os.symlink("good.c", where + "/link.c")
+    os.symlink("../secret.c", where + "/out.c")
+    os.symlink("/proc/version", where + "/proc.c")
+    os.mkfifo(where + "/fifo.c")
+    outside, other = "outside of the directories", "not a regular file"
+    want = {"good.c": "", "link.c": "", where + "/good.c": "", "out.c": outside, "../secret.c": outside, "proc.c": "system's own",
+            "fifo.c": other, where + "/fifo.c": other, "dir.c": other, "/dev/zero": other, "/dev/tty": "", "/proc/self/environ": "system's own",
+            "/proc/self/fd/0": "", "none.c": "could not find", "a\0b.c": ""}
+    profile = make_profile("files.pb", [("f%d" % i, name, 1, i + 1) for i, name in enumerate(want)])
+    s = Server("-source_path=" + where, profile)
+    names = {f["function"][1]: f for f in s.get("source")["functions"]}
+    for i, (name, why) in enumerate(want.items()):
+        f = names["f%d" % i]
+        equal(f["path_found"], name.endswith(("good.c", "link.c")), name)
+        equal([line["text"] for line in f["lines"]], ["good" if f["path_found"] else ""], name)
+        assert why in "".join(f["tried"]), (name, f)
+        equal((f["binary"], f["build_id"]), ("/bin/made", "c0ffee"))
+    equal(s.get("meta")["profiles"][0]["build_id"], "c0ffee")
+    equal(s.stop(), 0)
 
 
 @check("graph: what -dot shows, drawn")
@@ -539,6 +667,10 @@ def ui_dir(server):
     equal(s.ask("/ui/static/index.html")[2], b"mine")
     equal(s.ask("/ui/static/..%2fhome")[0], 404)
     equal(s.stop(), 0)
+    for missing in (TMP + "/none", DATA + "/worked_a.pb"):
+        done = subprocess.run([KILN, "-no_browser", "-http=:", "-ui_dir=" + missing, DATA + "/worked_a.pb"], capture_output=True, text=True)
+        equal(done.returncode, 2)
+        assert "-ui_dir=%s: there is no index.html" % missing in done.stderr, done.stderr
 
 
 @check("the server ends by SIGTERM with status 0")

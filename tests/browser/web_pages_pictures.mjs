@@ -237,7 +237,7 @@ await test("export: every format comes, as the command line writes it", async ()
 	equal((await take("Web page")).toString().includes("__KILN_DATA__"), true);
 	equal(gunzipSync(await take("Profile")).length > 0, true);
 	// The browser stops a page that starts more than ten downloads: the others are asked for directly.
-	equal(await page.locator("dialog li button").count(), 11);
+	equal(await page.locator("dialog li button").count(), 12);
 	const get = async format => (await page.request.get(`${worked}api/v1/export/${format}`)).text();
 	equal(await get("raw"), cli("-raw", "worked_a.pb"));
 	equal(await get("dot"), cli("-dot", "worked_a.pb"));

@@ -138,7 +138,10 @@ await test("tree: opens by keyboard, * goes down the heaviest path, numbers of -
 
 await test("sandwich: numbers of -peek, centres on what is clicked", async () => {
 	await open(worked + "sandwich?fn=a&unit=ms");
-	const title = () => page.locator("main h2").textContent();
+	const title = () => page.locator("main h2").evaluate(el => el.firstChild.data + el.children[0].textContent.trimEnd());
+	await page.locator("main h2 button").click();
+	await page.waitForFunction(() => document.querySelector(".toast").textContent.includes("-peek"));
+	equal(await page.evaluate(() => navigator.clipboard.readText()), cli("-unit=ms", "-peek=^a$", "worked_a.pb"));
 	equal(await title(), "a self 100ms (10.0%), total 300ms (30.0%), called by 1 function");
 	await page.locator("main table tbody tr", { hasText: /main$/ }).click();
 	await ready();

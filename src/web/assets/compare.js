@@ -1,59 +1,98 @@
 // The Compare page: two profiles beside each other, as one picture, and as a table.
 import { h, clear, segmented, selectField } from "./dom.js";
-import { cleanName, formatCount } from "./format.js";
+import { cleanName, formatCount, formatValue } from "./format.js";
 import { makeFlame } from "./flame_draw.js";
 import { pathOf } from "./flame_tree.js";
 import { VirtualTable, button, muted, popover } from "./table.js";
 import { dataKey, latest, functionCell, openFunctionMenu, pageNote, searchTest, parseSort, formatSort } from "./pages.js";
-import { arrowed, changeClass, describeChange, flameKeys, isRoomy, nameFirst } from "./pages.js";
+import { changeClass, changeColumns, describeChange, flameKeys, isRoomy, nameFirst, valueColumns } from "./pages.js";
 
-const COMPARE_FILTERS = { all: () => true, new: row => !row.a && row.b, gone: row => row.a && !row.b, changed: row => row.delta,
+const COMPARE_FILTERS = { all: () => true, new: row => !row.a && row.b, gone: row => row.a && !row.b, changed: row => row.a !== row.b,
 	significant: row => row.significant };
 
-const changeName = row => row.delta ? row.a ? row.b ? "changed" : "✕ gone" : "N new" : "same";
+/** How values of both sides are made comparable: factors for A and B. */
+const NORMAL = [
+	["", "none", () => [1, 1]],
+	["a", "B to the total of A (-normalize)", (a, b) => [1, a.total / b.total]],
+	["b", "A to the total of B", (a, b) => [b.total / a.total, 1]],
+	["total", "per total", (a, b) => [100 / a.total, 100 / b.total]],
+	["second", "per second", (a, b) => [1e9 / a.duration_nanos, 1e9 / b.duration_nanos]],
+];
+/** How wide frames are, by what each has in A and in B. The last: all that is more and all that is less, as pprof has it. */
+const WIDTHS = [["", "max(A, B)", Math.max], ["a", "A", a => a], ["b", "B", (a, b) => b], ["sum", "A + B", (a, b) => a + b], ["change", "|+| + |−|", (a, b) => Math.abs(a - b)]];
+const choicesOf = list => list.map(([value, text]) => ({ value, text }));
+const choiceOf = (list, name) => list.find(([value]) => value === name) || list[0];
 
-/** Sends a file to the server as a new profile; the answer is how the server knows it. */
-async function addProfile(ctx, parameters, body) {
-	const profile = await ctx.api.post("profiles", parameters, body);
+/** A tree whose sides are multiplied. */
+function scaleTree(tree, [a, b]) {
+	const scaled = { ...tree, header: { ...tree.header, total: tree.header.total * a, total_b: tree.header.total_b * b } };
 
-	await ctx.reloadMeta();
-	return profile;
+	for (const name of ["self", "total", "lost"]) {
+		scaled[name] = tree[name].map(value => value * a);
+		scaled[name + "B"] = tree[name + "B"]?.map(value => value * b);
+	}
+	return scaled;
 }
 
-/** Opens a dropped file: on the Compare page as the side that is missing, else as what is shown. */
-export async function openFile(ctx, file) {
-	if (!file)
-		return;
-	try {
-		const profile = await addProfile(ctx, { name: file.name }, file);
+/** Widths of frames that hold their children, and of what is cut off below them. */
+function diffWidths({ n, parent, self, selfB, total, totalB, lost, lostB }, [name, , join]) {
+	const w = new Float64Array(n), cut = lost.map((value, i) => join(value, lostB[i]));
 
-		ctx.toast(`Opened ${cleanName(file.name, 80)}`);
-		if (ctx.state.page === "compare")
-			ctx.set({ b: profile.id, z: null });
-		else
-			ctx.go("flamegraph", { a: profile.id, z: null, x: null, p: null });
+	// Children come after their parent.
+	for (let i = n - 1; i >= 0; i--) {
+		w[i] = name ? w[i] + cut[i] + join(self[i], selfB[i]) : Math.max(w[i] + cut[i], total[i], totalB[i]);
+		if (i)
+			w[parent[i]] += w[i];
+	}
+	return [w, cut];
+}
+
+/** What differs by less than factors are exact is the same. */
+const scaleRow = (row, a, b) => ({ ...row, a, b: Math.abs(b - a) > 1e-9 * a ? b : a });
+const deltaOf = row => row.b - row.a;
+
+const changeName = row => deltaOf(row) ? row.a ? row.b ? "changed" : "✕ gone" : "N new" : "same";
+
+/** Has the server open one more profile, and goes on with its number. */
+async function addProfile(ctx, path, parameters, content, use) {
+	try {
+		const { id } = await ctx.api.post(path, parameters, content);
+
+		await ctx.reloadMeta();
+		use(id);
 	} catch (error) {
-		ctx.error(error, () => openFile(ctx, file));
+		ctx.error(error, () => addProfile(ctx, path, parameters, content, use));
 	}
 }
 
+/** Opens a dropped file: on the Compare page as the side that is missing, else as what is shown. */
+export const openFile = (ctx, file) => addProfile(ctx, "profiles", { name: file.name }, file, id => {
+	ctx.toast(`Opened ${cleanName(file.name, 80)}`);
+	if (ctx.state.page === "compare")
+		ctx.set({ b: id, z: null });
+	else
+		ctx.go("flamegraph", { a: id, z: null, x: null, p: null });
+});
+
 /** What makes a comparison doubtful: [text]. */
-export function compareWarnings(ctx, a, b, type) {
-	const find = p => (p.types || []).find(t => t.type === type), ta = find(a), tb = find(b), warnings = [];
-	const period = p => `${ctx.format(p.period, p.period_unit)} of ${p.period_type}`;
+function compareWarnings(a, b, type) {
+	const find = p => p.types.find(t => t.type === type), lacking = [a, b].find(p => !find(p)), warnings = [];
+	const differ = (what, get) => {
+		const x = get(a), y = get(b);
+		if (x && y && x !== y)
+			warnings.push(`The ${what} differ: ${x} and ${y}.`);
+	};
 
 	if (a.id === b.id)
 		warnings.push("Both sides are the same profile.");
-	if (!tb || !ta)
-		warnings.push(`${(ta ? b : a).name} has no values of the type “${type}”, but ${(ta ? b : a).types.map(t => t.type).join(", ")}.`);
-	else if (ta.unit !== tb.unit)
-		warnings.push(`The units differ: ${ta.unit} and ${tb.unit}.`);
-	if (a.period && b.period && period(a) !== period(b))
-		warnings.push(`The sampling periods differ: ${period(a)} and ${period(b)}. Compare shares, not values.`);
-	if (a.duration_nanos && b.duration_nanos && Math.abs(Math.log(a.duration_nanos / b.duration_nanos)) > 0.1)
-		warnings.push(`The durations differ: ${ctx.format(a.duration_nanos, "nanoseconds")} and ${ctx.format(b.duration_nanos, "nanoseconds")}. Compare shares, not values.`);
-	if (a.file && b.file && a.file !== b.file)
-		warnings.push(`The programs differ: ${a.file} and ${b.file}.`);
+	if (lacking)
+		warnings.push(`${lacking.name} has no values of the type “${type}”, but ${lacking.types.map(t => t.type).join(", ")}.`);
+	differ("units", p => find(p)?.unit);
+	differ("sampling periods", p => p.period && `${formatValue(p.period, p.period_unit)} of ${p.period_type}`);
+	if (Math.abs(Math.log(a.duration_nanos / b.duration_nanos)) > 0.1)
+		differ("durations", p => p.duration_nanos && formatValue(p.duration_nanos, "nanoseconds"));
+	differ("programs", p => p.file);
+	differ("build IDs of the binaries", p => p.build_id);
 	return warnings;
 }
 
@@ -66,25 +105,20 @@ function commonTypes(a, b) {
 
 function diffColumns(ctx, data) {
 	const { unit, total_a: totalA, total_b: totalB } = data;
-	const value = (key, title, get, hint) => ({ key, title, hint, unit, number: true, width: 92, get, text: row => ctx.format(get(row), unit) });
-	const share = (key, title, get, total) => ({ key, title, hint: `Share of ${ctx.format(total, unit)}`, number: true, width: 84, get: row => total ? get(row) / total * 100 : 0,
-		text: row => ctx.percent(get(row), total) });
+	const share = (side, total) => ({ ...valueColumns(ctx, side, "Share " + side.toUpperCase(), "Value", unit, total, row => row[side])[1], title: "Share " + side.toUpperCase(), width: 84 });
 	const points = row => (totalB ? row.b / totalB : 0) * 100 - (totalA ? row.a / totalA : 0) * 100;
 	const relative = row => row.a ? (row.b - row.a) / row.a : row.b ? Infinity : 0;
-	const number = (key, title, hint, digits) => ({ key, title, hint, number: true, width: 72, hide: !isRoomy(1200), get: row => row[key] ?? 0,
-		text: row => row[key] === null || row[key] === undefined ? "" : Number(row[key]).toPrecision(digits) });
 
 	return nameFirst([
-		value("a", "A", row => row.a, "Value in A"), value("b", "B", row => row.b, "Value in B"),
-		{ key: "delta", title: "Δ", hint: "B − A", unit, number: true, width: 112, get: row => row.delta, text: row => arrowed(ctx, row.delta, unit), mark: row => changeClass(row.delta) },
+		...changeColumns(ctx, "", "", unit, row => row.a, row => row.b),
 		{ key: "relative", title: "Δ %", number: true, width: 84, get: relative, hide: !isRoomy(800),
 			text: row => row.a && row.b ? `${relative(row) > 0 ? "+" : relative(row) < 0 ? "−" : "±"}${(Math.abs(relative(row)) * 100).toFixed(1)}%` : "" },
-		share("shareA", "Share A", row => row.a, totalA), share("shareB", "Share B", row => row.b, totalB),
+		share("a", totalA), share("b", totalB),
 		{ key: "points", title: "Δ share", hint: "In points of percent", number: true, width: 92, get: points, mark: row => changeClass(points(row)),
 			text: row => Math.abs(points(row)) < 0.005 ? "±0" : `${points(row) > 0 ? "▲ +" : "▼ −"}${Math.abs(points(row)).toFixed(2)}` },
-		number("z", "z", "How many standard deviations", 3), number("p", "p", "How often chance alone makes as much of a difference", 2),
+		{ key: "z", title: "z", hint: "How many standard deviations from chance", number: true, width: 72, hide: !isRoomy(1000), get: row => row.z, text: row => row.z.toFixed(1) },
 		{ key: "verdict", title: "Verdict", hint: "★: more than chance; ?: not enough samples to tell", width: 100,
-			get: row => changeName(row) + (row.significant ? " ★" : row.delta && row.few ? " ?" : "") },
+			get: row => changeName(row) + (row.significant ? " ★" : deltaOf(row) && row.few ? " ?" : "") },
 		{ key: "name", title: "Function", get: row => row.function[1], render: (cell, row) => cell.append(...functionCell(ctx, row.function)) },
 	]);
 }
@@ -93,6 +127,8 @@ function mountCompare(el, ctx) {
 	const views = segmented("View", [{ value: "side", text: "Side by side" }, { value: "merged", text: "Merged" }, { value: "table", text: "Table" }], "", value => ctx.set({ cv: value }));
 	const bar = h("div", { class: "page-bar" }), notes = h("div", { class: "compare-notes" }), body = h("div", { class: "compare-body" });
 	const status = h("p", { class: "compare-status", role: "status" }), run = latest(ctx, el);
+	// As ctx, but with values as the normalisation has them.
+	const view = Object.create(ctx);
 	let key = "", search = null, table = null, flames = [], data = null, pickersKey = "", zoom, theme = ctx.theme;
 
 	el.classList.add("fill");
@@ -104,13 +140,7 @@ function mountCompare(el, ctx) {
 
 	// ---- which two
 
-	async function take(name, parameters, content) {
-		try {
-			ctx.set({ [name]: (await addProfile(ctx, parameters, content)).id, z: null });
-		} catch (error) {
-			ctx.error(error, () => take(name, parameters, content));
-		}
-	}
+	const take = (name, parameters, content) => addProfile(ctx, "profiles", parameters, content, id => ctx.set({ [name]: id, z: null }));
 
 	function opener(name) {
 		return popover("Open…", (panel, close) => {
@@ -140,14 +170,38 @@ function mountCompare(el, ctx) {
 			ctx.set({ a: ctx.state.b, b: ctx.state.a || "0" });
 	}
 
+	/** B less A as a profile of its own: with the numbers that the command line has for it. */
+	function subtractor() {
+		return popover("As pprof", (panel, close) => {
+			const norm = h("input", { type: "checkbox" });
+			const open = mode => () => {
+				close();
+				addProfile(ctx, "subtract", { a: idOf("a"), b: idOf("b"), mode, norm: norm.checked }, "", id => ctx.go("top", { a: id, b: null, z: null }));
+			};
+			panel.append(muted("B less A as a profile, by"), button("-diff_base", open("diff_base")), button("-base", open("base")),
+				h("label", null, norm, "-normalize"));
+		});
+	}
+
+	// The last, per second, needs to know how long.
+	const normals = () => ["a", "b"].every(name => profileOf(name)?.duration_nanos > 0) ? NORMAL : NORMAL.slice(0, -1);
+
+	function normalise(totalA, totalB) {
+		const [name, , make] = choiceOf(normals(), ctx.state.cn);
+
+		view.format = name === "total" ? value => ctx.percent(value, 100) : name === "second" ? (value, unit) => ctx.format(value, unit) + "/s" : ctx.format;
+		return make({ ...profileOf("a"), total: totalA }, { ...profileOf("b"), total: totalB }).map(factor => Number.isFinite(factor) ? factor : 1);
+	}
+
 	function showPickers() {
-		const next = JSON.stringify([profiles().map(p => [p.id, p.name]), idOf("a"), idOf("b")]);
+		const next = JSON.stringify([profiles().map(p => [p.id, p.name]), idOf("a"), idOf("b"), ctx.state.cn]);
 
 		if (next === pickersKey)
 			return;
 		pickersKey = next;
 		clear(bar).append(...picker("a"), button("⇄", swap, { title: "Swap the sides (x)", "aria-label": "Swap the sides" }),
-			...picker("b"), views);
+			...picker("b"), views, ...idOf("b") === undefined ? []
+			: [selectField("Normalise", choicesOf(normals()), choiceOf(normals(), ctx.state.cn)[0], value => ctx.set({ cn: value || null })), subtractor()]);
 	}
 
 	// ---- views
@@ -164,8 +218,8 @@ function mountCompare(el, ctx) {
 	}
 
 	/** Says how a function changed, in words. */
-	function tell(fn, a, b, totalA, totalB, unit) {
-		status.textContent = `${cleanName(fn[1], 120)}: ${describeChange(ctx, a, b, totalA, totalB, unit)}`;
+	function tell(fn, a, b, totalA, totalB, what) {
+		status.textContent = `${cleanName(fn[1], 120)}: ${describeChange(view, a, b, totalA, totalB, what)}`;
 	}
 
 	/** A flame graph whose zoom is that of the URL, and so of the other one. */
@@ -175,11 +229,11 @@ function mountCompare(el, ctx) {
 			ctx.select(node > 0 ? functionOf(node) : null);
 			ctx.set({ z: pathOf(tree, node) || null });
 		};
-		const flame = makeFlame(host, ctx, { label, onClick: node => node >= 0 && zoomTo(node), onHover: node => hover(node, node > 0 ? functionOf(node) : null),
+		const flame = makeFlame(host, view, { label, onClick: node => node >= 0 && zoomTo(node), onHover: node => hover(node, node > 0 ? functionOf(node) : null),
 			onMenu: (node, event) => openFunctionMenu(ctx, functionOf(node), event) });
 
 		flame.setTree(tree);
-		flameKeys(flame, ctx, zoomTo);
+		flameKeys(flame, view, zoomTo);
 		flames.push(flame);
 	}
 
@@ -194,21 +248,21 @@ function mountCompare(el, ctx) {
 		const side = profileOf(name), host = h("div", { class: "compare-flame" }), letter = name.toUpperCase(), { unit } = tree.header;
 
 		body.append(h("section", { class: "compare-side", "aria-label": `Side ${letter}` },
-			h("h2", null, `${letter} · ${cleanName(side?.name || "", 60)}`, h("small", { class: "muted" }, " " + ctx.format(tree.total[0], unit))), host));
+			h("h2", null, `${letter} · ${cleanName(side?.name || "", 60)}`, h("small", { class: "muted" }, " " + view.format(tree.total[0], unit))), host));
 		addFlame(host, tree, `Side ${letter}`, (node, fn) => {
 			flames.forEach(other => other.highlight(fn && fn[0]));
 			if (fn)
-				status.textContent = `${letter}: ${cleanName(fn[1], 120)}: ${ctx.format(tree.total[node], unit)}, ${ctx.percent(tree.total[node], tree.total[0])}`;
+				status.textContent = `${letter}: ${cleanName(fn[1], 120)}: ${view.format(tree.total[node], unit)}, ${ctx.percent(tree.total[node], tree.total[0])}`;
 		});
 	}
 
 	function mergedView(tree) {
-		const host = h("div", { class: "compare-flame" });
-		const hover = (node, fn) => node >= 0 && tell(fn || [0, "all"], tree.total[node], tree.totalB[node], tree.total[0], tree.totalB[0], tree.header.unit);
+		const host = h("div", { class: "compare-flame" }), way = choiceOf(WIDTHS, ctx.state.cw);
+		const width = selectField("Width", choicesOf(WIDTHS), way[0], value => ctx.set({ cw: value || null }, { push: false }));
+		const hover = (node, fn) => node >= 0 && tell(fn || [0, "all"], tree.total[node], tree.totalB[node], tree.total[0], tree.totalB[0], tree.header);
 
-		body.append(h("p", { class: "muted compare-legend" }, h("span", { class: "legend-less" }, "▼ − less in B"), h("span", { class: "legend-same" }, "the same"),
-			h("span", { class: "legend-more" }, "▲ + more in B"), "widths: both sides together"), host);
-		addFlame(host, tree, "Both sides", hover);
+		body.append(h("p", { class: "muted compare-legend" }, h("span", { class: "less" }, "▼ − less in B"), h("span", { class: "more" }, "▲ + more in B"), h("span", null, "N new in B"), h("span", null, "✕ gone in B"), width), host);
+		addFlame(host, { ...tree, widths: diffWidths(tree, way) }, "Both sides", hover);
 		hover(0, null);
 	}
 
@@ -222,31 +276,31 @@ function mountCompare(el, ctx) {
 
 		body.append(head);
 		table = new VirtualTable(body, ctx, {
-			label: "Changes", file: "diff", columns: diffColumns(ctx, data), rowKey: row => row.function[0], empty: "No such change.",
+			label: "Changes", file: "diff", columns: diffColumns(view, data), rowKey: row => row.function[0], empty: "No such change.",
 			sort: parseSort(ctx.state.srt, []), onSort: sort => ctx.set({ srt: formatSort(sort) }, { push: false }), 
 			onSelect: row => {
 				ctx.select(row.function);
-				tell(row.function, row.a, row.b, data.total_a, data.total_b, data.unit);
+				tell(row.function, row.a, row.b, data.total_a, data.total_b, data);
 			},
 			onOpen: row => ctx.go("sandwich", { fn: row.function[0] }), onMenu: (row, event) => openFunctionMenu(ctx, row.function, event),
 		});
 		head.append(table.tools);
 		showRows();
-		tell([0, "all"], data.total_a, data.total_b, data.total_a, data.total_b, data.unit);
+		tell([0, "all"], data.total_a, data.total_b, data.total_a, data.total_b, data);
 	}
 
 	function showRows() {
 		const test = searchTest(ctx), keep = COMPARE_FILTERS[ctx.state.flt] || COMPARE_FILTERS.all;
 		const rows = data.rows.filter(row => keep(row) && (!test || test(row.function)));
 
-		rows.sort((x, y) => Math.abs(y.delta) - Math.abs(x.delta));
+		rows.sort((x, y) => Math.abs(deltaOf(y)) - Math.abs(deltaOf(x)));
 		table.setRows(rows);
 		body.querySelector(".count").textContent = `${formatCount(rows.length)} of ${formatCount(data.rows.length)} functions`;
 	}
 
 	function showNotes(more) {
 		const a = profileOf("a"), b = profileOf("b"), type = ctx.sampleType()?.type;
-		const list = [...(a && b ? compareWarnings(ctx, a, b, type) : []), ...more];
+		const list = [...(a && b ? compareWarnings(a, b, type) : []), ...more];
 
 		clear(notes).append(...[...new Set(list)].map(text => h("p", { class: "compare-warning" }, "⚠ ", cleanName(text, 500))));
 	}
@@ -258,7 +312,7 @@ function mountCompare(el, ctx) {
 		if (b === undefined) {
 			clearViews();
 			clear(notes);
-			body.append(pageNote("Compare with what?", h("p", null, "Choose side B above: an open profile, a file, or an address. Or drop a file on this page.")));
+			body.append(pageNote("Compare with what?", h("p", null, "Choose side B above, or drop a file on this page.")));
 			return;
 		}
 		const common = commonTypes(profileOf("a"), profileOf("b"));
@@ -270,22 +324,26 @@ function mountCompare(el, ctx) {
 			return;
 		}
 		if (view === "table") {
-			const answer = await ctx.api.get("diff", { a, b, si }, { signal });
+			const answer = await ctx.api.get("diff", { a, b, si, per: choiceOf(normals(), ctx.state.cn)[0] }, { signal });
+			const [fa, fb] = normalise(answer.total_a, answer.total_b);
 			clearViews();
-			data = answer;
+			data = { ...answer, total_a: answer.total_a * fa, total_b: answer.total_b * fb,
+				rows: answer.rows.map(row => scaleRow(row, row.a * fa, row.b * fb)) };
 			more = data.warnings || [];
 			tableView();
 		} else if (view === "side") {
 			const trees = await Promise.all([ctx.api.flame({ a, si }, { signal }), ctx.api.flame({ a: b, si }, { signal })]);
+			const [fa, fb] = normalise(trees[0].total[0], trees[1].total[0]);
 			clearViews();
 			body.classList.add("two");
-			sideView("a", trees[0]);
-			sideView("b", trees[1]);
+			sideView("a", scaleTree(trees[0], [fa, 1]));
+			sideView("b", scaleTree(trees[1], [fb, 1]));
 		} else {
 			const tree = await ctx.api.flame({ a, b, si }, { signal });
+			const factors = normalise(tree.total[0], tree.totalB[0]);
 			clearViews();
 			more = tree.header.warnings || [];
-			mergedView(tree);
+			mergedView(scaleTree(tree, factors));
 		}
 		showZoom();
 		showNotes(more);

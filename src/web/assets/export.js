@@ -4,15 +4,16 @@ import { openDialog } from "./dialog.js";
 import { button, muted, saveFile } from "./table.js";
 
 const EXPORTS = [
-	["html", "Web page", "all of it in one file that opens without kiln"],
-	["pprof", "Profile", "what the filters leave, for pprof and kiln"],
-	["original", "Original profile", "as it was read, without filters"],
-	["svg", "Flame graph, SVG", "a picture to zoom and search in a browser"],
-	["folded", "Folded stacks", "for flamegraph.pl and its kin"],
+	["html", "Web page", "one file that opens without kiln"],
+	["pprof", "Profile", "what the filters leave"],
+	["original", "Original profile", "without filters"],
+	["svg", "Flame graph, SVG", "to zoom and search in a browser"],
+	["folded", "Folded stacks", "for flamegraph.pl"],
 	["speedscope", "speedscope", "for speedscope.app"],
-	["csv", "CSV", "the functions with self and total"],
+	["csv", "CSV", "functions with self and total"],
 	["dot", "Graph, DOT", "for Graphviz"],
-	["text", "Text", "the report of -top"],
+	["graph", "Graph, SVG", "as Graphviz draws it"],
+	["text", "Text", "as -top prints it"],
 	["raw", "Raw", "every sample as text"],
 ];
 
@@ -24,6 +25,8 @@ function savePicture(ctx, canvas) {
 	}, "image/png");
 }
 
+const saveGraph = ctx => ctx.api.get("graph").then(({ svg }) => saveFile("graph.svg", "image/svg+xml", svg)).catch(error => ctx.error(error));
+
 export function openExportDialog(ctx) {
 	const [canvas] = [...document.querySelectorAll("main canvas")].sort((a, b) => b.width * b.height - a.width * a.height);
 	const url = h("input", { type: "text", readonly: true, value: location.href, "aria-label": "Address of this view" });
@@ -33,8 +36,8 @@ export function openExportDialog(ctx) {
 	openDialog({ title: "Share and export", class: "export-dialog", body: [
 		h("div", { class: "page-bar" }, url, button("Copy address", () =>
 			copyText(location.href).then(() => ctx.toast("Address copied")), { class: "btn primary" })),
-		h("p", { class: "muted" }, "It holds all that is set on this page. It works as long as this server runs."),
-		h("ul", { class: "exports" }, EXPORTS.map(([format, title, what]) => item(title, what, () => ctx.download(format))),
+		h("p", { class: "muted" }, "It works as long as this server runs."),
+		h("ul", { class: "exports" }, EXPORTS.map(([format, title, what]) => item(title, what, () => format === "graph" ? saveGraph(ctx) : ctx.download(format))),
 			canvas ? item("Picture, PNG", "what is drawn on this page now", () => savePicture(ctx, canvas)) : null),
 	] });
 }

@@ -279,6 +279,8 @@ function addColumns(a, b) {
 
 // The widths of nodes: one side of a comparison, or both together.
 function widthColumns(tree, side) {
+	if (tree.widths)
+		return tree.widths;
 	if (!tree.totalB || side === "a")
 		return [tree.total, tree.lost];
 	if (side === "b")

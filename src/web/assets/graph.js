@@ -1,12 +1,13 @@
 // The Graph page: the call graph that dot has laid out, to be moved and asked.
-import { h, svg, clear, copyText } from "./dom.js";
+import { h, svg, clear } from "./dom.js";
 import { shortName } from "./format.js";
 import { button, muted, popover } from "./table.js";
 import { dataKey, latest, functionMap, openFunctionMenu, pageNote } from "./pages.js";
 
 const GRAPH_ELEMENTS = /^(svg|g|a|path|polygon|polyline|ellipse|circle|rect|line|text|tspan|defs|linearGradient|radialGradient|stop)$/;
 const GRAPH_ATTRIBUTES = /^(id|class|d|points|[xy][12]?|[cdr][xy]|r|width|height|transform|offset|opacity|gradientUnits|(fill|stroke|font|text|stop)(-[a-z]+)*)$/;
-const GRAPH_INITIAL = 80, ZOOM_STEP = 1.1, SMALLEST = 0.05, LARGEST = 8, READABLE = 0.45;
+const GRAPH_INITIAL = 80, ZOOM_STEP = 1.1, SMALLEST = 0.05, LARGEST = 8, READABLE = 0.45, FAR = 0.5, FAR_TEXT = 9;
+const GRAPH_LEGEND = ["Boxes are functions: larger text is more self, redder is more total.", "Arrows are calls: dashed ones go through functions not shown."];
 
 /** A copy of an element with what is known to be harmless; null if it is another kind. */
 function copyGraphElement(source) {
@@ -43,7 +44,8 @@ function graphView(host, group, moved) {
 
 	const apply = () => {
 		group.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.k})`);
-		host.classList.toggle("far", view.k < 0.5);
+		host.classList.toggle("far", view.k < FAR);
+		group.style.setProperty("--far", `${FAR_TEXT / view.k}px`);
 		moved(view);
 	};
 	const at = event => {
@@ -69,6 +71,11 @@ function graphView(host, group, moved) {
 		const k = Math.max(least, Math.min(width / (box.width + 20), height / (box.height + 20), 1.25)) || 1;
 		Object.assign(view, { k, x: (width - box.width * k) / 2 - box.x * k, y: 10 - box.y * k });
 		apply();
+	};
+	/** Puts a place of the picture in the middle. */
+	const centre = (x, y) => {
+		const { width, height } = host.getBoundingClientRect();
+		pan(width / 2 - view.x - x * view.k, height / 2 - view.y - y * view.k);
 	};
 	/** Makes an element visible, in the middle if it was not. */
 	const reveal = element => {
@@ -106,31 +113,66 @@ function graphView(host, group, moved) {
 	});
 	for (const type of ["pointerup", "pointercancel"])
 		host.addEventListener(type, event => pointers.delete(event.pointerId));
-	return { view, pan, zoom, fit, reveal, get isDrag() { return isDrag; } };
+	return { view, pan, zoom, fit, reveal, centre, get isDrag() { return isDrag; } };
+}
+
+/** Where elements are in the picture, whatever the view: [{x, y, width, height}]. */
+function graphBoxes(host, { x, y, k }, elements) {
+	const frame = host.getBoundingClientRect();
+
+	return elements.map(element => {
+		const box = element.getBoundingClientRect();
+		return { x: (box.left - frame.left - x) / k, y: (box.top - frame.top - y) / k, width: box.width / k, height: box.height / k };
+	});
+}
+
+/** All boxes in small, and which of them are in view; pointing there goes there. show(view) hides it when all fit. */
+function graphMap(host, group, boxes, go) {
+	const all = group.getBBox(), seen = svg("rect", { class: "seen" });
+	const map = svg("svg", { class: "graph-map", viewBox: `${all.x} ${all.y} ${all.width} ${all.height}` }, boxes.map(box => svg("rect", box)), seen);
+	const move = event => {
+		const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(map.getScreenCTM().inverse());
+		event.stopPropagation();
+		if (event.buttons & 1)
+			go(at.x, at.y);
+	};
+
+	map.addEventListener("pointerdown", event => {
+		map.setPointerCapture(event.pointerId);
+		move(event);
+	});
+	map.addEventListener("pointermove", move);
+	map.addEventListener("click", event => event.stopPropagation());
+	map.show = ({ x, y, k }) => {
+		const { width, height } = host.getBoundingClientRect(), view = { x: -x / k, y: -y / k, width: width / k, height: height / k };
+		for (const name of Object.keys(view))
+			seen.setAttribute(name, view[name]);
+		map.classList.toggle("needless", view.width >= all.width && view.height >= all.height);
+	};
+	return map;
 }
 
 /** The graph as data: which element is which node, and who calls whom. */
 function graphModel(data, picture, functions) {
-	const nodes = data.nodes.map(([id, flat, cum]) => ({ f: functions.get(id) || [id, "?", "", 0, "", 0], flat, cum, element: null, labels: [], in: [], out: [] }));
-	const edges = data.edges.map(([from, to, weight, inline, residual]) =>
-		({ from: nodes[from], to: nodes[to], weight, inline, residual, element: null })).filter(edge => edge.from && edge.to);
-	const byPair = new Map();
+	const nodes = data.nodes.map(([id, flat, cum]) => ({ f: functions.get(id), flat, cum, labels: [], in: [], out: [] }));
+	// By what dot calls them.
+	const items = new Map(nodes.map((node, i) => [`N${i + 1}`, node]));
+	const edges = data.edges.map(([i, k, weight, inline, residual]) => {
+		const from = nodes[i], to = nodes[k], edge = { from, to, weight, inline, residual };
+		from.out.push(edge);
+		to.in.push(edge);
+		items.set(`N${i + 1}->N${k + 1}`, edge);
+		return edge;
+	});
 
-	for (const edge of edges) {
-		edge.from.out.push(edge);
-		edge.to.in.push(edge);
-		byPair.set(`${nodes.indexOf(edge.from) + 1} ${nodes.indexOf(edge.to) + 1}`, edge);
-	}
 	for (const element of picture.querySelectorAll("g[data-title]")) {
-		const node = /^N(\d+)$/.exec(element.dataset.title), pair = /^N(\d+)->N(\d+)$/.exec(element.dataset.title);
-		const item = node ? nodes[node[1] - 1] : pair ? byPair.get(`${pair[1]} ${pair[2]}`) : null;
-		const label = /N+(\d+)_\S*$/.exec(element.dataset.title);
+		const item = items.get(element.dataset.title), label = /N+(\d+)_\S*$/.exec(element.dataset.title);
 		if (label)
 			nodes[label[1] - 1]?.labels.push(element);
-		if (!item)
-			continue;
-		item.element = element;
-		element.item = item;
+		if (item) {
+			item.element = element;
+			element.item = item;
+		}
 	}
 	for (const node of nodes)
 		for (const list of [node.in, node.out])
@@ -156,12 +198,12 @@ function graphPath(node) {
 
 function mountGraph(el, ctx) {
 	const picture = h("div", { class: "graph", tabindex: "0", role: "application", "aria-label": "Call graph",
-		"aria-description": "Arrows go to callers, callees and neighbours; Shift and arrows move the picture, plus and minus zoom, 0 fits." });
+		"aria-description": "Arrows go to callers, callees and neighbours, with Shift they move the picture; plus and minus zoom, 0 fits." });
 	const tip = h("div", { class: "tip", role: "tooltip", hidden: true });
 	const amount = h("output");
 	const slider = h("input", { type: "range", min: 20, max: 500, step: 10, "aria-label": "Number of nodes" });
 	const shown = h("span", { class: "muted", role: "status" });
-	const legend = popover("Legend", panel => panel.append(...(data?.legend || []).map(line => h("div", null, line))));
+	const legend = popover("Legend", panel => panel.append(...[...GRAPH_LEGEND, ...data?.legend || []].map(line => h("div", null, line))));
 	const tool = (text, title, run) => button(text, run, { title, "aria-label": title });
 	const bar = h("div", { class: "page-bar" }, h("label", { class: "field" }, muted("Nodes"), slider, amount),
 		tool("−", "Zoom out", () => view?.zoom(1 / ZOOM_STEP ** 2)), tool("+", "Zoom in", () => view?.zoom(ZOOM_STEP ** 2)),
@@ -272,13 +314,9 @@ function mountGraph(el, ctx) {
 	}
 
 	function showProblem(error) {
-		const command = "apt-get install graphviz";
 		clear(picture).append(error.status === 501
-			? pageNote("The graph needs Graphviz", h("p", null, error.message, " Kiln lays out graphs with its program “dot”:"),
-				h("p", null, h("code", null, command), " ", button("Copy", () => copyText(command).then(() => ctx.toast("Copied")))),
-				h("p", null, "Fedora: ", h("code", null, "dnf install graphviz"), ", macOS: ", h("code", null, "brew install graphviz"),
-					". Then reload this page. All other pages work without it."))
-			: pageNote("The graph took too long", h("p", null, error.message), h("p", null, "Fewer nodes are laid out faster: move the slider to the left.")));
+			? pageNote("The graph needs Graphviz", h("p", null, error.message), h("p", null, h("code", null, "apt-get install graphviz")), h("p", null, "All other pages work without it."))
+			: pageNote("The graph took too long", h("p", null, error.message), h("p", null, "Fewer nodes are faster: move the slider.")));
 		model = view = null;
 	}
 
@@ -299,8 +337,18 @@ function mountGraph(el, ctx) {
 		current = null;
 		const frame = svg("svg", { class: "graph-svg", "aria-hidden": "true" }, group);
 		clear(picture).append(frame);
-		view = graphView(frame, group, () => { tip.hidden = true; });
+		let map = null;
+		view = graphView(frame, group, now => {
+			tip.hidden = true;
+			map?.show(now);
+		});
 		view.fit(READABLE);
+		const nodes = model.nodes.filter(node => node.element), boxes = graphBoxes(frame, view.view, nodes.map(node => node.element));
+		map = graphMap(frame, group, boxes, view.centre);
+		group.append(svg("g", { class: "weights" }, nodes.map((node, i) =>
+			svg("text", { x: boxes[i].x + boxes[i].width / 2, y: boxes[i].y + boxes[i].height / 2 }, ctx.percent(node.cum, data.total)))));
+		picture.append(map);
+		map.show(view.view);
 		shown.textContent = `${data.shown} nodes, ${model.edges.length} edges`;
 	}
 

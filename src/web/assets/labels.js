@@ -1,6 +1,6 @@
 // The Labels page: what values labels have, as filters and as groups.
 import { h, svg, clear, iconButton } from "./dom.js";
-import { cleanName, formatCount, quoteRegexp } from "./format.js";
+import { cleanName, formatCount, formatValue, quoteRegexp } from "./format.js";
 import { button, muted } from "./table.js";
 import { dataKey, latest, pageNote } from "./pages.js";
 
@@ -93,19 +93,19 @@ function mountLabels(el, ctx) {
 	}
 
 	/** The keys that frames are made of, outermost first; a key can be dropped here. */
-	function groupList(name, title, hint) {
+	function groupList(name, title) {
 		const list = keysOf(name);
 		const drop = event => {
 			const key = event.dataTransfer.getData("text/kiln-label"), at = [...event.currentTarget.querySelectorAll("li")].findIndex(item => item.contains(event.target));
 			if (key)
 				setKeys(name, at < 0 ? [...without(list, key), key] : without(list, key).toSpliced(at, 0, key));
 		};
-		return h("div", { class: "label-group", on: { drop } }, h("strong", { title: hint }, title),
+		return h("div", { class: "label-group", on: { drop } }, h("strong", null, title),
 			list.length ? h("ol", { class: "chips", "aria-label": title }, list.map((_, i) => groupChip(name, list, i))) : muted("nothing"));
 	}
 
 	function valueRow(entry, item) {
-		const text = String(item.value), state = ctx.state, shown = cleanName(entry.is_number ? ctx.format(Number(item.value), entry.unit) : text || "(empty)", 200);
+		const text = String(item.value), state = ctx.state, shown = cleanName(entry.is_number ? formatValue(Number(item.value), entry.unit, ctx.state.unit) : text || "(empty)", 200);
 		const range = entry.is_number ? rangeText(entry, item.value, item.value) : "";
 		const is = (name, test) => range ? state[name] === range : test(state[name], entry.key, text);
 		const switchTo = (name, toggle) => ctx.filter(name, (range ? state[name] !== range && range : toggle(state[name], entry.key, text)) || null);
@@ -131,7 +131,7 @@ function mountLabels(el, ctx) {
 		const bars = bins.map((bin, i) => svg("rect", { x: i, width: 0.92, y: 40 - 40 * bin.weight / most, height: 40 * bin.weight / most }));
 		const picture = svg("svg", { class: "histogram", viewBox: `0 0 ${bins.length} 40`, preserveAspectRatio: "none", "aria-hidden": "true" },
 			svg("rect", { class: "back", x: 0, y: 0, width: bins.length, height: 40 }), bars);
-		const value = v => ctx.format(v, entry.unit), said = muted(`${value(bins[0].low)} – ${value(bins[bins.length - 1].high)}, logarithmic`);
+		const value = v => formatValue(v, entry.unit), said = muted(`${value(bins[0].low)} – ${value(bins[bins.length - 1].high)}, logarithmic`);
 		const option = (name, initial) => h("select", { "aria-label": `${entry.key}: ${name}` }, bins.map((bin, i) => h("option", { value: i, selected: i === initial }, value(name === "from" ? bin.low : bin.high))));
 		const from = option("from", 0), to = option("to", bins.length - 1);
 		let start = -1;
@@ -176,7 +176,7 @@ function mountLabels(el, ctx) {
 		};
 		return h("section", { class: "label-card", "aria-label": entry.key },
 			h("header", { draggable: "true", on: { dragstart: event => event.dataTransfer.setData("text/kiln-label", entry.key) } },
-				h("h2", null, cleanName(entry.key, 80)), muted(`${formatCount(entry.values.length + (entry.more || 0))} value${entry.values.length === 1 ? "" : "s"}, on ${ctx.percent(entry.total, total)}`),
+				h("h2", null, cleanName(entry.key, 80)), muted(`Values: ${formatCount(entry.values.length + (entry.more || 0))}, on ${ctx.percent(entry.total, total)}`),
 				group("tr", "at root"), group("tl", "at leaf")),
 			entry.is_number && entry.values.length > 1 ? histogram(entry) : null,
 			h("ul", { class: "label-values" }, entry.values.slice(0, limit).map(item => valueRow(entry, item))),
@@ -187,10 +187,9 @@ function mountLabels(el, ctx) {
 	}
 
 	function show() {
-		clear(groups).append(groupList("tr", "Group at the root by", "Label values become the outermost frames"),
-			groupList("tl", "Group at the leaves by", "Label values become the innermost frames"));
-		clear(cards).append(...data.keys.length ? data.keys.map(card) : [pageNote("No labels", h("p", null, ctx.state.tf || ctx.state.ti || ctx.state.f
-			? "The samples that the filters leave have no labels." : "The samples of this profile have no labels. Programs set them, in Go for example with pprof.Do."))]);
+		clear(groups).append(groupList("tr", "Group at the root by"),
+			groupList("tl", "Group at the leaves by"));
+		clear(cards).append(...data.keys.length ? data.keys.map(card) : [pageNote("No labels", h("p", null, "The samples here have no labels. Programs set them, in Go with pprof.Do."))]);
 	}
 
 	async function load(signal) {

@@ -1,11 +1,12 @@
 // What the pages with tables have in common.
 import { h } from "./dom.js";
 import { cleanName, placeOf, shortName } from "./format.js";
+import { isSingleFile } from "./state.js";
 import { VirtualTable } from "./table.js";
 
 // Parameters that change what is seen of the data, not the data.
 const VIEW_PARAMETERS = new Set(["page", "q", "re", "z", "ord", "up", "col", "pct", "cv", "srt", "cols", "grp", "dir", "fn", "asm",
-	"n", "side", "rc", "flt"]);
+	"n", "side", "rc", "flt", "in", "inl", "addr", "only"]);
 
 /** Which data a page needs: the same key, the same answers. */
 export function dataKey(state, also = []) {
@@ -18,10 +19,11 @@ export function dataKey(state, also = []) {
  * @returns {((work: (signal: AbortSignal) => Promise<any>) => Promise<void>) & {stop(): void}}
  */
 export function latest(ctx, host) {
-	let control = null;
+	let control = null, note = null;
 	const run = async work => {
 		const mine = new AbortController();
 
+		note?.remove();
 		control?.abort();
 		control = mine;
 		host.setAttribute("aria-busy", "true");
@@ -30,7 +32,9 @@ export function latest(ctx, host) {
 			if (control === mine)
 				ctx.error(null);
 		} catch (error) {
-			if (control === mine && error.name !== "AbortError")
+			if (control === mine && isSingleFile() && error.status === 404)
+				host.prepend(note = pageNote("Not in this file", h("p", null, "To see this, open the profile with ", h("code", null, "kiln -http=: profile"), ".")));
+			else if (control === mine && error.name !== "AbortError")
 				ctx.error(error, () => run(work));
 		} finally {
 			if (control === mine)
@@ -61,17 +65,17 @@ export function signed(ctx, value, unit) {
 }
 
 /** "▲ +1.20s": with a sign that needs no colour. */
-export const arrowed = (ctx, value, unit) => (value > 0 ? "▲ " : value < 0 ? "▼ " : "") + signed(ctx, value, unit);
+const arrowed = (ctx, value, unit) => (value > 0 ? "▲ " : value < 0 ? "▼ " : "") + signed(ctx, value, unit);
 
 export const changeClass = value => value > 0 ? "more" : value < 0 ? "less" : "";
 
-/** "25 → 50, ×2.0; share 25% → 25%, ±0" */
-export function describeChange(ctx, a, b, totalA, totalB, unit) {
+/** "25 → 50 samples, ×2.0; share 25% → 25%, ±0" */
+export function describeChange(ctx, a, b, totalA, totalB, { unit, type }) {
 	const times = a > 0 && b > 0 ? `×${(b / a).toFixed(b / a < 10 ? 1 : 0)}` : a > 0 ? "gone" : b > 0 ? "new" : "";
 	const shareA = totalA ? a / totalA * 100 : 0, shareB = totalB ? b / totalB * 100 : 0, points = shareB - shareA;
 	const change = Math.abs(points) < 0.005 ? "±0" : `${points > 0 ? "+" : "−"}${Math.abs(points).toFixed(2)} points`;
 
-	return `${ctx.format(a, unit)} → ${ctx.format(b, unit)}${times && ", " + times}; ` +
+	return `${ctx.format(a, unit)} → ${ctx.format(b, unit)}${unit === "count" ? " " + type : ""}${times && ", " + times}; ` +
 		`share ${ctx.percent(a, totalA)} → ${ctx.percent(b, totalB)}, ${change}`;
 }
 
@@ -95,9 +99,9 @@ export function changeColumns(ctx, key, title, unit, getA, getB, hide) {
 	const value = get => row => ctx.format(get(row), unit);
 
 	return [
-		{ key: key + "A", title: title + " A", unit, number: true, width: 92, get: getA, text: value(getA), hide },
-		{ key: key + "B", title: title + " B", unit, number: true, width: 92, get: getB, text: value(getB), hide },
-		{ key: key + "D", title: "Δ " + title, hint: "B − A", unit, number: true, width: 112, get: delta, text: row => arrowed(ctx, delta(row), unit),
+		{ key: key + "A", title: (title + " A").trim(), unit, number: true, width: 92, get: getA, text: value(getA), hide },
+		{ key: key + "B", title: (title + " B").trim(), unit, number: true, width: 92, get: getB, text: value(getB), hide },
+		{ key: key + "D", title: ("Δ " + title).trim(), hint: "B − A", unit, number: true, width: 112, get: delta, text: row => arrowed(ctx, delta(row), unit),
 			mark: row => changeClass(delta(row)) },
 	];
 }

@@ -48,7 +48,7 @@ function mountPeek(el, ctx) {
 		try {
 			text = await ctx.api.text("peek", ctx.state.f ? {} : ctx.state.fn ? { fn: ctx.state.fn } : { f: "." }, { signal });
 		} catch (error) {
-			if (error.status !== 400 && error.status !== 404)
+			if (error.status !== 400)
 				throw error;
 			clear(output).append(pageNote("Nothing to show", h("p", null, error.message)));
 			return;

@@ -1,5 +1,6 @@
 // The Sandwich page: a function between all its callers and all it calls, at one scale.
-import { h, clear } from "./dom.js";
+import { h, clear, copyText } from "./dom.js";
+import { button } from "./table.js";
 import { cleanName, formatCount } from "./format.js";
 import { makeFlame } from "./flame_draw.js";
 import { listPage, openFunctionMenu, flameKeys, pageNote } from "./pages.js";
@@ -55,7 +56,8 @@ function mountSandwich(el, ctx) {
 		if (ctx.selected?.[0] !== fn[0])
 			ctx.select(fn);
 		clear(title).append(cleanName(fn[1], 300), h("small", { class: "muted" }, ` self ${ctx.format(self, unit)} (${ctx.percent(self, top.total)}), ` +
-			`total ${ctx.format(total, unit)} (${ctx.percent(total, top.total)}), called by ${formatCount(ncallers)} function${ncallers === 1 ? "" : "s"}`));
+			`total ${ctx.format(total, unit)} (${ctx.percent(total, top.total)}), called by ${formatCount(ncallers)} function${ncallers === 1 ? "" : "s"} `),
+			button("Copy as text", () => ctx.api.text("peek", { fn: fn[0] }).then(copyText).then(() => ctx.toast("The text of -peek is copied")).catch(error => ctx.error(error)), { class: "btn small" }));
 		centre.textContent = cleanName(fn[1], 200);
 		centre.style.background = ctx.color(fn);
 		main.append(title, h("h3", { class: "sandwich-label" }, "Callers"), above, centre, h("h3", { class: "sandwich-label" }, "Callees"), below);

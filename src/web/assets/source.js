@@ -4,10 +4,23 @@ import { cleanName, shortName } from "./format.js";
 import { VirtualTable, button, muted } from "./table.js";
 import { syntaxPieces } from "./syntax.js";
 import { listPage, pageNote } from "./pages.js";
+import { editorLink } from "./inspector.js";
 
-const COLD_RUN = 12, COLD_MARGIN = 3;
+const COLD_RUN = 12, COLD_MARGIN = 3, JUMP_LANES = 6;
 const ASM_JUMP = /^(?:j\w+|b(?:\.\w+)?|[ct]bn?z|loop\w*)\s.*?\b(0x[0-9a-f]+)/, ASM_END = /^(?:j|ret|b\s|b\.|[ct]bn?z|ud2|hlt)/;
 const ASM_PADDING = /^(?:nop|int3|xchg\s+%?ax,\s*%?ax$|(?:data16 |cs )+nop)/;
+
+const isHotLine = line => line.flat || line.cum || line.cumB;
+const isHot = row => row.kind === "line" && isHotLine(row);
+
+/** The lines of a function in two profiles: those of A with what B has for them. */
+function bothLines(a, b) {
+	const lines = new Map((b?.lines || []).map(line => [line.n, { ...line, flat: 0, cum: 0, asm: [], flatB: line.flat, cumB: line.cum }]));
+
+	for (const line of a?.lines || [])
+		lines.set(line.n, { ...line, flatB: lines.get(line.n)?.flatB, cumB: lines.get(line.n)?.cumB });
+	return { ...b, ...a, lines: [...lines.values()].sort((x, y) => x.n - y.n) };
+}
 
 /** Lines as rows: gaps are told, long runs without samples are folded unless opened. */
 function sourceRows(entry, opened) {
@@ -27,13 +40,13 @@ function sourceRows(entry, opened) {
 	};
 	for (const line of entry.lines) {
 		const text = line.text.replace(/\t/g, "    ");
-		const row = { kind: "line", n: line.n, flat: line.flat || 0, cum: line.cum || 0, asm: line.asm || [], text, pieces: syntaxPieces(text, entry.file, state) };
+		const row = { kind: "line", ...line, asm: line.asm || [], text, pieces: syntaxPieces(text, entry.file, state) };
 		if (before && line.n > before + 1) {
 			flush(false);
 			rows.push({ kind: "gap", from: before + 1, to: line.n - 1 });
 		}
 		before = line.n;
-		if (row.flat || row.cum) {
+		if (isHot(row)) {
 			flush(false);
 			rows.push(row);
 		} else {
@@ -72,6 +85,37 @@ function markBlocks(list) {
 	return list.map((item, i) => ({ ...item, block: i > 0 && (targets.has(item.address) || ASM_END.test(list[i - 1].text)) }));
 }
 
+const jumpTarget = row => ASM_JUMP.exec(row.text || "")?.[1];
+
+/** Arrows from jumps to where they go, as a text for each row; short ones are nearest to the code. */
+export function jumpArrows(rows) {
+	const places = new Map(rows.map((row, i) => [row.address, i])), lanes = Array.from({ length: JUMP_LANES }, () => []);
+	const cells = rows.map(() => Array(JUMP_LANES + 1).fill(" ")), jumps = [];
+
+	rows.forEach((row, from) => {
+		const to = places.get(jumpTarget(row));
+		if (to !== undefined && to !== from)
+			jumps.push({ to, low: Math.min(from, to), high: Math.max(from, to) });
+	});
+	jumps.sort((a, b) => a.high - a.low - b.high + b.low);
+	for (const { to, low, high } of jumps) {
+		const lane = lanes.findIndex(list => list.every(other => other.low > high || other.high < low)), at = JUMP_LANES - 1 - lane;
+		if (lane < 0)
+			continue;
+		lanes[lane].push({ low, high });
+		for (let i = low + 1; i < high; i++)
+			cells[i][at] = "│";
+		for (const i of [low, high]) {
+			for (let k = at + 1; k <= JUMP_LANES; k++)
+				cells[i][k] = cells[i][k].replace(" ", "─");
+			cells[i][at] = i === low ? "╭" : "╰";
+			if (i === to)
+				cells[i][JUMP_LANES] = "▸";
+		}
+	}
+	return cells.map(line => line.join(""));
+}
+
 /** All instructions of a function by address; each knows the row of its line. */
 function allAsm(rows) {
 	const found = new Map();
@@ -89,20 +133,27 @@ function mountSource(el, ctx) {
 	const asm = segmented("Assembly", [{ value: "off", text: "Source" }, { value: "beside", text: "Beside" }, { value: "inline", text: "Inline" }], "",
 		value => ctx.set({ asm: value }, { push: false }));
 	const syntax = segmented("Assembly syntax", [{ value: "", text: "AT&T" }, { value: "1", text: "Intel" }], "", value => ctx.set({ intel: value || null }));
-	const bar = h("div", { class: "page-bar" }, muted("Assembly"), asm, syntax,
+	const calls = segmented("Calls", [{ value: "", text: "All calls" }, { value: "1", text: "Zoomed frame only" }], "",
+		value => ctx.set({ zf: value || null }));
+	const bar = h("div", { class: "page-bar" }, muted("Assembly"), asm, syntax, calls,
 		button("↑ Hot line", () => nextHot(-1), { title: "Previous line with samples (N)" }), button("↓ Hot line", () => nextHot(1), { title: "Next line with samples (n)" }));
 	const opened = new Set();
-	let source = null, machine = null, rows = [], answer = null, shape = "", top = null, linked = new Set();
+	let source = null, machine = null, rows = [], answer = null, answerB = null, shape = "", top = null, linked = new Set();
 
 	main.append(bar, title, notes, panes);
 
+	const isOnly = () => ctx.state.zf && ctx.state.z;
 	const asmMode = () => ctx.state.asm || (ctx.state.page === "disasm" ? "beside" : "off");
 
-	function costColumns(entry) {
+	/** With two sides, those of both; of instructions only A is known. */
+	function costColumns(entry, hasB) {
+		const most = names => entry.lines.reduce((max, line) => names.reduce((m, name) => Math.max(m, Math.abs(line[name] || 0)), max), 0);
 		const cost = (name, text, total) => ({ key: name, title: text, number: true, width: 76, get: row => row[name] || 0,
 			text: row => row[name] ? ctx.format(row[name], top.unit) : "", bar: row => total ? Math.abs(row[name] || 0) / total : 0 });
-		const most = name => entry.lines.reduce((max, line) => Math.max(max, Math.abs(line[name] || 0)), 0);
-		return [cost("flat", "Self", most("flat")), cost("cum", "Total", most("cum"))];
+		return [["flat", "Self"], ["cum", "Total"]].flatMap(([name, text]) => {
+			const total = most([name, name + "B"]);
+			return hasB ? [cost(name, text + " A", total), cost(name + "B", text + " B", total)] : [cost(name, text, total)];
+		});
 	}
 
 	function fold(cell, text, row) {
@@ -142,7 +193,7 @@ function mountSource(el, ctx) {
 		source = new VirtualTable(panes, ctx, {
 			label: `Source of ${entry.function[1]}`, file: "source", fixed: true, rowClass, empty: "No lines are known.",
 			columns: [{ key: "n", title: isInline ? "Line, address" : "Line", number: true, width: isInline ? 120 : 64,
-				get: row => row.n || row.address || "" }, ...costColumns(entry),
+				get: row => row.n || row.address || "" }, ...costColumns(entry, !!answerB),
 			{ key: "text", title: "Source", width: longest(shown), get: plainText, render: drawSource, mark: () => "code" }],
 			onSelect: row => link(row.kind === "line" ? row : null, null),
 		});
@@ -150,15 +201,25 @@ function mountSource(el, ctx) {
 	}
 
 	function machineTable(entry) {
+		const shown = asmRows(allAsm(rows), opened), arrows = jumpArrows(shown);
+
+		shown.forEach((row, i) => { row.arrows = arrows[i]; });
 		machine = new VirtualTable(panes, ctx, {
 			label: `Instructions of ${entry.function[1]}`, file: "disasm", fixed: true, rowClass,
-			empty: "No instructions: the binary was not found, or it is not the one that was profiled.",
+			empty: "No instructions: the binary is not here, or another one.",
 			columns: [{ key: "address", title: "Address", number: true, width: 104, get: row => row.address || row.key || "" }, ...costColumns(entry),
+				{ key: "jumps", title: "Jumps", hint: "Enter follows a jump", width: 72, get: row => row.arrows, mark: () => "code jumps",
+					render: (cell, row) => cell.append(h("span", { "aria-hidden": "true" }, row.arrows)) },
 				{ key: "text", title: "Instruction", min: 300, get: plainText, render: drawSource, mark: () => "code" },
 				{ key: "line", title: "Line", width: 120, get: row => row.line ? `${(row.file || "").replace(/^.*\//, "")}:${row.line}` : "" }],
 			onSelect: row => link(row.source || null, row),
+			onOpen: row => {
+				const target = machine.view.find(other => other.address === jumpTarget(row));
+				if (target)
+					machine.select(target, true);
+			},
 		});
-		machine.setRows(asmRows(allAsm(rows), opened));
+		machine.setRows(shown);
 	}
 
 	/** Marks a line and its instructions in both panes. */
@@ -178,7 +239,7 @@ function mountSource(el, ctx) {
 	}
 
 	function nextHot(step) {
-		const items = source ? source.view : [], isHot = row => row.kind === "line" && (row.flat || row.cum);
+		const items = source ? source.view : [];
 		let at = source?.selected ? items.indexOf(source.selected) : step > 0 ? -1 : items.length;
 
 		for (at += step; items[at] && !isHot(items[at]);)
@@ -199,11 +260,13 @@ function mountSource(el, ctx) {
 
 		return pageNote("The source is not here", h("p", null, "Wanted: ", h("code", null, cleanName(entry.file || "(no file name in the profile)"))),
 			entry.tried?.length ? [h("p", null, "Looked for:"), h("ul", null, entry.tried.map(path => h("li", null, h("code", null, cleanName(path)))))] : null,
+			entry.binary ? h("p", null, "Binary: ", h("code", null, cleanName(entry.binary)), entry.build_id ? [", build ID ", h("code", null, cleanName(entry.build_id))] : null) : null,
 			entry.file ? form : null);
 	}
 
 	function showFunction() {
-		const entry = answer.functions.find(item => String(item.function[0]) === ctx.state.fn) || answer.functions[0], mode = shape = asmMode();
+		const find = list => list.find(item => String(item.function[0]) === ctx.state.fn) || list[0], mode = shape = asmMode();
+		const own = find(answer.functions), entry = answerB ? bothLines(own, find(answerB.functions)) : own;
 
 		source?.destroy();
 		machine?.destroy();
@@ -212,13 +275,14 @@ function mountSource(el, ctx) {
 		clear(title);
 		asm.set(mode);
 		panes.classList.toggle("two", mode === "beside");
-		if (!entry) {
-			notes.append(pageNote("No source is known", h("p", null, "The profile has no lines for this function, and its binary gives none.")));
+		if (!entry?.function) {
+			notes.append(isOnly() ? pageNote("Not called there", h("p", null, "The zoomed frame does not call this function."))
+				: pageNote("No source is known", h("p", null, "The profile has no lines for this function, and its binary gives none.")));
 			return;
 		}
-		const [, self, total] = top.rows.find(row => row[0] === entry.function[0]) || [0, entry.flat, entry.cum];
+		const [, self, total] = !isOnly() && top.rows.find(row => row[0] === entry.function[0]) || [0, entry.flat, entry.cum];
 		title.append(shortName(entry.function[1]), h("small", { class: "muted" }, ` ${cleanName(entry.file || "", 300)} · self ${ctx.format(self, top.unit)}, total ` +
-			`${ctx.format(total, top.unit)} (${ctx.percent(total, top.total)})` + (self === entry.flat ? "" : "; its lines count what is inlined into them as self")));
+			`${ctx.format(total, top.unit)} (${ctx.percent(total, top.total)})` + (self === entry.flat ? "" : "; its lines count what is inlined into them as self"), " ", editorLink(ctx, entry.file, entry.lines.find(isHotLine)?.n) || ""));
 		rows = sourceRows(entry, opened);
 		if (!entry.path_found)
 			notes.append(missingNote(entry));
@@ -228,10 +292,16 @@ function mountSource(el, ctx) {
 	}
 
 	async function load(functions, signal) {
-		const { fn, source_path, trim_path } = ctx.state;
+		const { fn, source_path, trim_path, z, rc, b } = ctx.state;
+		const ask = side => ctx.api.get("source", { fn: fn || functions.rows[0][0], source_path, trim_path, ...isOnly() ? { root: z, rc } : null, ...side }, { signal });
 
+		// What B does not have is nothing there.
+		[answer, answerB] = await Promise.all([ask(), b === undefined ? null : ask({ a: b }).catch(error => {
+			if (error.status !== 400)
+				throw error;
+			return { functions: [] };
+		})]);
 		top = functions;
-		answer = await ctx.api.get("source", { fn: fn || top.rows[0][0], source_path, trim_path }, { signal });
 		opened.clear();
 		showFunction();
 	}
@@ -245,6 +315,8 @@ function mountSource(el, ctx) {
 		keys: { n: () => nextHot(1), N: () => nextHot(-1) },
 		update(state) {
 			syntax.set(state.intel || "");
+			calls.set(state.zf || "");
+			calls.hidden = !state.z || !!state.g;
 			page.update(state);
 		},
 		destroy() {

@@ -1,10 +1,8 @@
 // Colours of source text: comments, strings, numbers and key words of the usual languages.
 
-const SYNTAX_WORDS = new Set(("abstract and as async auto await bool boolean break byte case catch chan char class const constexpr continue def " +
-	"default defer delete do double elif else enum except export extends extern false final finally float fn for from func function go goto if impl " +
-	"implements import in inline int interface is lambda let long loop map match mod mut namespace new nil not null nullptr None operator or override " +
-	"package pass private protected pub public raise range return self short signed sizeof static struct super switch template this throw throws trait " +
-	"true True False try type typedef typename uint union unsafe unsigned use using var virtual void volatile where while with yield").split(" "));
+const SYNTAX_WORDS = new Set(("auto bool break case catch chan char class const continue def default defer delete do double elif else enum except export extends extern " +
+	"false final float fn for from func function go goto if impl import in inline int interface let long match mut namespace new nil not null nullptr None operator package pass " +
+	"private pub public raise range return self short static struct super switch template this throw true True False try type typedef typename unsigned use using var virtual void while with yield").split(" "));
 const SYNTAX_TOKEN = /(\/\/.*|\/\*.*?(?:\*\/|$))|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)+'|`[^`]*`?)|(\b\d[\w.]*)|([A-Za-z_]\w*)/g;
 const SYNTAX_TOKEN_HASH = /(#.*)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b\d[\w.]*)|([A-Za-z_]\w*)/g;
 const SYNTAX_LONGEST = 2000;

@@ -63,7 +63,8 @@ const cellText = (column, row) => column.text ? column.text(row) : String(column
 const tableFormats = {
 	csv(columns, rows) {
 		const quote = value => /[",\n\r]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
-		const value = (column, row) => String(column.get(row) ?? "");
+		// What is text must not become a formula.
+		const value = (column, row) => String(column.get(row) ?? "").replace(column.number ? /^$/ : /^[=+@-]/, "'$&");
 		return [columns.map(c => c.unit ? `${c.title} (${c.unit})` : c.title), ...rows.map(row => columns.map(c => value(c, row)))]
 			.map(line => line.map(quote).join(",")).join("\n") + "\n";
 	},

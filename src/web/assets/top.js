@@ -39,8 +39,15 @@ export function groupTotals(tree, groupOf, totals) {
 	return sums;
 }
 
+/** The type that counts what the shown one weighs: samples of a time, objects of space. */
+function countType(ctx) {
+	const shown = ctx.sampleType(), counts = ctx.profile.types.filter(type => type.unit === "count");
+
+	return shown?.unit === "count" ? null : counts.find(type => type.type.startsWith(shown?.type.replace(/_.*/, "_"))) || counts[0];
+}
+
 function topColumns(ctx, data, hasSides, table) {
-	const { unit, total } = data, name = {
+	const { unit, total } = data, count = countType(ctx), name = {
 		key: "name", title: "Function", get: row => row.name || row.f[1],
 		render: (cell, row) => row.members ? table().twisty(cell, row, h("strong", null, row.name), ` (${formatCount(row.members.length)})`)
 			: row.level ? table().twisty(cell, row, ...functionCell(ctx, row.f)) : cell.append(...functionCell(ctx, row.f)),
@@ -50,9 +57,11 @@ function topColumns(ctx, data, hasSides, table) {
 		...changeColumns(ctx, "total", "Total", unit, row => row.total, row => row.totalB),
 	] : [
 		...valueColumns(ctx, "self", "Self", "Spent in the function itself", unit, total, row => row.self),
-		{ key: "sum", title: "Running sum", hint: "Self of this and all rows above; only when sorted by Self", number: true, width: 104,
+		{ key: "sum", title: "Running sum", hint: "Of Self down to here; when sorted by Self", number: true, width: 104,
 			get: row => row.sum, text: row => row.sum === null ? "" : ctx.percent(row.sum, total), hide: !isRoomy(800) },
 		...valueColumns(ctx, "total", "Total", "Spent in the function and all that it calls", unit, total, row => row.total),
+		...count ? [{ key: "samples", title: count.type === "samples" ? "Samples" : count.type, hint: "That have the function in their stack", number: true, width: 92, hide: true,
+			get: row => row.samples ?? "", text: row => row.samples === undefined ? "" : ctx.format(row.samples, "count") }] : [],
 	];
 	return nameFirst([...values, name, ...placeColumns().map(column => ({ ...column, get: row => row.f ? column.get(row) : "" })),
 		{ key: "inline", title: "Inlined", width: 90, get: row => row.inline || "", hide: !isRoomy(1500) }]);
@@ -88,7 +97,7 @@ function topGroups(rows, groupOf, tree) {
 }
 
 function addRunningSum(rows, sort) {
-	const bySelf = sort.length && sort[0].key === "self" && sort[0].down;
+	const bySelf = sort.length && /^self%?$/.test(sort[0].key) && sort[0].down;
 	let sum = 0;
 
 	for (const row of rows)
@@ -104,6 +113,8 @@ function mountTop(el, ctx) {
 
 	el.classList.add("fill");
 	el.append(bar);
+
+	const wantsSamples = state => !!state.cols?.split(",").includes("samples");
 
 	/** A table of groups is a tree, and two sides have other columns. */
 	function makeTable(hasSides, grouped) {
@@ -136,13 +147,18 @@ function mountTop(el, ctx) {
 		const groupOf = GROUPS[grp];
 
 		makeTable(!!b, !!groupOf);
+		if (wantsSamples(ctx.state) && !b && countType(ctx)) {
+			const counted = await ctx.api.get("top", { si: countType(ctx).type }, { signal }), samples = new Map(counted.rows.map(([id, , total]) => [id, total]));
+			for (const row of rows)
+				row.samples = samples.get(row.f[0]);
+		}
 		table.setRows(groupOf ? topGroups(found, groupOf, await ctx.api.flame({ min: LEAST_SENT, b }, { signal })) : found);
 		count.textContent = found.length === rows.length ? `${formatCount(rows.length)} functions, ${ctx.format(data.total, data.unit)} in all`
 			: `${formatCount(found.length)} of ${formatCount(rows.length)} functions`;
 	}
 
 	function update(state) {
-		const nextKey = dataKey(state), nextFilter = [state.grp, state.unit].join();
+		const nextKey = dataKey(state), nextFilter = [state.grp, state.unit, wantsSamples(state)].join();
 
 		if (nextKey === key && nextFilter === filter && search === ctx.search) {
 			const selected = table && ctx.selected && table.view.find(row => row.f && row.f[0] === ctx.selected[0]);

@@ -52,15 +52,11 @@ function treeColumns(ctx, { header }, table, isMatch) {
 
 function mountTree(el, ctx) {
 	const direction = segmented("Direction", [
-		{ value: "", text: "Top-down", title: "From the root to what it calls" },
-		{ value: "callers", text: "Bottom-up", title: "From where time is spent to its callers" },
+		{ value: "", text: "Top-down" },
+		{ value: "callers", text: "Bottom-up" },
 	], ctx.state.dir || "", value => ctx.set({ dir: value || null }));
 	const heaviest = button("Heaviest path", () => table?.expandHeaviest(), { title: "Open the heaviest path (*)" });
-	const collapse = button("Close all", () => {
-		table.expanded.clear();
-		table.order();
-	});
-	const bar = h("div", { class: "page-bar" }, direction, heaviest, collapse), run = latest(ctx, el);
+	const bar = h("div", { class: "page-bar" }, direction, heaviest), run = latest(ctx, el);
 	let table = null, key = "", shape = "", search = null, test = null;
 
 	el.classList.add("fill");

@@ -19,7 +19,7 @@ bool api_peek(struct api_call *q, struct buf *out, struct err *e)
 	const char *pattern = ".*";
 
 	if (fn.n)
-		pattern = api_quoted(q->a, functions_text(&q->site->functions, fn));
+		pattern = api_quoted(q->a, functions_text(&q->site->functions, q->a, fn));
 	else if (f.n)
 		pattern = str_dup(q->a, f);
 	q->type = "text/plain; charset=utf-8";

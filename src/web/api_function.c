@@ -180,7 +180,7 @@ bool api_function(struct api_call *q, struct buf *out, struct err *e)
 			       .out = out };
 	struct session *s = loaded_session(q->profile);
 
-	x.text = functions_text(&q->site->functions, what);
+	x.text = functions_text(&q->site->functions, q->a, what);
 	if (x.id && !api_report(q, s, &report_neighbours, api_quoted(q->a, x.text), &x, out, e))
 		return false;
 	if (!x.is_found) {

@@ -340,7 +340,7 @@ bool api_source(struct api_call *q, struct buf *out, struct err *e)
 		api_param(q, "root").n ? loaded_session(q->profile) : &q->profile->session;
 
 	if (fn.n)
-		pattern = api_quoted(q->a, functions_text(&q->site->functions, fn));
+		pattern = api_quoted(q->a, functions_text(&q->site->functions, q->a, fn));
 	else if (f.n)
 		pattern = str_dup(q->a, f);
 	if (!take_paths(q, e) || !api_report(q, s, &report_source_lines, pattern, q, out, e))

@@ -109,7 +109,7 @@ uint32_t functions_find(struct functions *t, struct str number_or_text)
 	return id;
 }
 
-struct str functions_text(struct functions *t, struct str number_or_text)
+struct str functions_text(struct functions *t, struct arena *a, struct str number_or_text)
 {
 	struct str text = number_or_text;
 	uint32_t id;
@@ -117,7 +117,7 @@ struct str functions_text(struct functions *t, struct str number_or_text)
 	pthread_mutex_lock(&t->lock);
 	id = find_meant(t, number_or_text);
 	if (id)
-		text = t->at[id].text;
+		text = (struct str){ str_dup(a, t->at[id].text), t->at[id].text.n };
 	pthread_mutex_unlock(&t->lock);
 	return text;
 }

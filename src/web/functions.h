@@ -39,7 +39,7 @@ uint32_t functions_add(struct functions *t, unsigned owner, struct str text);
 void functions_forget(struct functions *t, unsigned owner);
 /* What a parameter means: a number, or the text itself. 0: no such function. */
 uint32_t functions_find(struct functions *t, struct str number_or_text);
-/* The text that a parameter means. Valid as long as an owner has it. */
-struct str functions_text(struct functions *t, struct str number_or_text);
+/* The text that a parameter means, in `a`: its owner may go. */
+struct str functions_text(struct functions *t, struct arena *a, struct str number_or_text);
 
 #endif

@@ -118,7 +118,7 @@ class FlamePage {
 			label: "Flame graph",
 			onHover: (node, event, found) => this.hovered(found, event),
 			onClick: (node, event, found) => this.clicked(found, event),
-			onDouble: node => this.sandwich(node),
+			onDouble: fn => this.sandwich(fn),
 			onMenu: (node, event) => this.menu(node, event),
 			onView: () => this.settle(),
 			onPaint: () => this.paintAround(),
@@ -603,9 +603,9 @@ class FlamePage {
 		this.grid.focus();
 	}
 
-	sandwich(node) {
+	sandwich(fn) {
 		this.ctx
-			.actions(this.functionOf(node))
+			.actions(fn)
 			.find(action => action.key === "w")
 			?.run();
 	}

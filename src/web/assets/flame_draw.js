@@ -901,9 +901,9 @@ class ChartGestures {
 		const { chart } = this,
 			found = chart.find(event.clientX, event.clientY);
 
-		// A double click means what was there before the first click zoomed.
+		// A double click means what was there before the first click zoomed; by now it may be another tree.
 		if (!(event.timeStamp - this.clickTime < 500))
-			this.clicked = found;
+			this.clicked = found && found.node > 0 && chart.tree.functions[chart.tree.fn[found.node]];
 		this.clickTime = event.timeStamp;
 		if (!found)
 			return;
@@ -917,8 +917,8 @@ class ChartGestures {
 
 	double(event) {
 		event.preventDefault();
-		if (this.clicked && this.clicked.node > 0)
-			this.chart.options.onDouble?.(this.clicked.node, event);
+		if (this.clicked)
+			this.chart.options.onDouble?.(this.clicked);
 	}
 
 	hover(event) {

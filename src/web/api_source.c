@@ -210,13 +210,14 @@ static void put_build(struct listing *x, const struct annotated_function *f)
 static void put_function(struct listing *x, const struct annotated_function *f)
 {
 	const struct source *source = sources_find(&x->sources, f->file);
+	bool is_named = !str_eq(f->file, STR(".")); /* which is a clean "" */
 
 	put_name(x, f);
 	put_weights(x->out, f->flat, f->cum);
 	buf_puts(x->out, ",\"file\":");
-	json_put(x->out, f->file);
+	json_put(x->out, is_named ? f->file : STR(""));
 	buf_printf(x->out, ",\"path_found\":%s,\"tried\":[", source->error.n ? "false" : "true");
-	if (source->error.n)
+	if (source->error.n && is_named)
 		json_put(x->out, source->error);
 	buf_char(x->out, ']');
 	put_build(x, f);

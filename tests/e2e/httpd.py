@@ -272,6 +272,8 @@ def source_of_frame(server):
     equal(weights("x", "main", "f", "x"), [])
     equal(weights("x", "main", "f", "x", rc=1), [(5, 5)])
     equal(server.ask(API + "source?root=1.x")[0], 400)
+    for f in server.get("source", a=p)["functions"]: # no file is wanted where none is named
+        equal((f["file"], f["path_found"], f["tried"]), ("", False, []))
     server.post("profiles", method="DELETE", id=p)
 
 

@@ -6,7 +6,7 @@ import { dataKey, latest, functionMap, openFunctionMenu, pageNote } from "./page
 
 const GRAPH_ELEMENTS = /^(svg|g|a|path|polygon|polyline|ellipse|circle|rect|line|text|tspan|defs|linearGradient|radialGradient|stop)$/;
 const GRAPH_ATTRIBUTES = /^(id|class|d|points|[xy][12]?|[cdr][xy]|r|width|height|transform|offset|opacity|gradientUnits|(fill|stroke|font|text|stop)(-[a-z]+)*)$/;
-const GRAPH_INITIAL = 80, ZOOM_STEP = 1.1, SMALLEST = 0.05, LARGEST = 8, READABLE = 0.45, FAR = 0.5, FAR_TEXT = 9;
+const GRAPH_INITIAL = 80, ZOOM_STEP = 1.1, SMALLEST = 0.05, LARGEST = 8, READABLE = 0.6, FAR = 0.5, FAR_TEXT = 9;
 const GRAPH_LEGEND = ["Boxes are functions: larger text is more self, redder is more total.", "Arrows are calls: dashed ones go through functions not shown."];
 
 /** A copy of an element with what is known to be harmless; null if it is another kind. */

@@ -86,17 +86,22 @@ def cli(*args, ok=True):
 
 # ---- trees
 
+def read_varint(data, at):
+    """The number there, and where the next one is."""
+    value = shift = 0
+    while True:
+        b = data[at]
+        at += 1
+        value |= (b & 127) << shift
+        shift += 7
+        if b < 128:
+            return value, at
+
+
 def read_varints(data, at, n):
     out = []
     for _ in range(n):
-        shift = value = 0
-        while True:
-            b = data[at]
-            at += 1
-            value |= (b & 127) << shift
-            shift += 7
-            if b < 128:
-                break
+        value, at = read_varint(data, at)
         out.append(value)
     return out, at
 

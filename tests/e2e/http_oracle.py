@@ -18,7 +18,7 @@ import subprocess
 import sys
 import urllib.parse
 
-from http_lib import API, DATA, KILN, Flame, Server, equal, is_plain
+from http_lib import API, DATA, KILN, Flame, Server, equal, is_plain, read_varint
 
 FLAGS = {"f": "focus", "i": "ignore", "h": "hide", "s": "show", "sf": "show_from", "prunefrom": "prune_from", "tf": "tagfocus",
          "ti": "tagignore", "ts": "tagshow", "th": "taghide", "tr": "tagroot", "tl": "tagleaf", "rel": "relative_percentages",
@@ -45,25 +45,12 @@ def kiln(*args):
 def fields(data):
     """(number, value) of a message of protobuf: integers, or bytes."""
     at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            b = data[at]
-            at += 1
-            value |= (b & 127) << shift
-            shift += 7
-            if b < 128:
-                return value
     while at < len(data):
-        tag = varint()
-        if tag & 7 == 0:
-            yield tag >> 3, varint()
-        else:
-            n = varint()
-            yield tag >> 3, data[at:at + n]
-            at += n
+        tag, at = read_varint(data, at)
+        value, at = read_varint(data, at)
+        if tag & 7:
+            value, at = data[at:at + value], at + value
+        yield tag >> 3, value
 
 
 def numbers(value):

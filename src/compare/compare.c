@@ -448,7 +448,7 @@ static void test_rows(struct comparer *c, struct compare_row *rows, size_t n)
 	uint32_t *tested = arena_many(c->a, n, uint32_t);
 	size_t ntested = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !stop_asked(c->params->stop); i++) {
 		if (!test(c, &c->tallies.at[i], &rows[i]))
 			continue;
 		p[ntested] = rows[i].p;
@@ -489,7 +489,7 @@ static void make_rows(struct comparer *c)
 	if (n)
 		qsort(out->rows, n, sizeof(*out->rows), by_change);
 	out->nshown = max && max < n ? max : n;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !stop_asked(c->params->stop); i++) {
 		out->nchanged += out->rows[i].verdict >= VERDICT_MORE;
 		if (i < out->nshown && out->has_events)
 			find_interval(c, tally_at(c, out->rows[i].name), &out->rows[i]);

@@ -82,8 +82,9 @@ struct compare_params {
 	enum compare_mode mode;
 	bool is_cum; /* what was counted */
 	double fdr;
-	double fail_over; /* negative: never */
-	size_t max_rows;  /* 0: all */
+	double fail_over;	 /* negative: never */
+	size_t max_rows;	 /* 0: all */
+	const atomic_bool *stop; /* or NULL; once set, the result is of no use */
 };
 
 struct compare_row {

@@ -274,7 +274,7 @@ static void filter_show_from(struct arena *a, struct profile *p, const struct pr
 
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		any |= is_match[i] = cut_callers(&m, &locations[i]);
-	narrow_samples(a, p, x->threads, end_at_match, &(struct top_match){ p, is_match });
+	narrow_samples(a, p, x, end_at_match, &(struct top_match){ p, is_match });
 	p->locations = locations;
 	if (!any)
 		warn(warnings, "ShowFrom");
@@ -387,5 +387,5 @@ void profile_filter(struct arena *a, struct profile *p, const struct profile_fil
 	if (f->tagshow || f->taghide)
 		filter_tag_keys(a, p, f->tagshow, f->taghide, warnings);
 	if (f->prune_from)
-		profile_prune_from(a, p, f->prune_from, f->threads);
+		profile_prune_from(a, p, f);
 }

@@ -236,7 +236,7 @@ bool tag_match_set(const struct tag_match *m, const struct profile *p,
  */
 void profile_drop_frames(struct arena *a, struct profile *p);
 /* Removes all frames below the first that matches. */
-void profile_prune_from(struct arena *a, struct profile *p, const struct regex *re, int threads);
+void profile_prune_from(struct arena *a, struct profile *p, const struct profile_filter *f);
 
 /* Adds a frame for each of the comma-separated label keys at the root and at the leaf of all
  * stacks. */

@@ -170,9 +170,9 @@ static bool start_at_match(const void *ctx, struct sample *s)
 	return true;
 }
 
-void profile_prune_from(struct arena *a, struct profile *p, const struct regex *re, int threads)
+void profile_prune_from(struct arena *a, struct profile *p, const struct profile_filter *f)
 {
-	struct pruner x = { .p = p, .drop = re };
+	struct pruner x = { .p = p, .drop = f->prune_from };
 	struct location *locations =
 		arena_copy(a, p->locations, p->nlocations * sizeof(*locations));
 	bool *is_match = arena_many(a, p->nlocations, bool);
@@ -180,6 +180,6 @@ void profile_prune_from(struct arena *a, struct profile *p, const struct regex *
 	x.known = arena_many(a, p->nfunctions, char);
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		is_match[i] = cut_callees(&x, &locations[i]);
-	narrow_samples(a, p, threads, start_at_match, &(struct start){ p, is_match });
+	narrow_samples(a, p, f, start_at_match, &(struct start){ p, is_match });
 	p->locations = locations;
 }

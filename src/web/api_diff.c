@@ -160,7 +160,7 @@ static void put_comparison(struct buf *out, struct api_call *q, const struct com
 		   ",\"enough\":%s,\"note\":", c->has_events && is_any_known ? "true" : "false");
 	json_put(out, str_of(note(c, is_any_known)));
 	buf_puts(out, ",\"rows\":[");
-	for (size_t i = 0; i < c->nrows; i++) {
+	for (size_t i = 0; i < c->nrows && !stop_asked(q->http->abandoned); i++) {
 		buf_puts(out, i ? ",\n" : "");
 		put_row(out, q, c, &c->rows[i]);
 	}
@@ -188,7 +188,8 @@ bool api_diff(struct api_call *q, struct buf *out, struct err *e)
 		     &(struct compare_params){ .mode = is_rate ? COMPARE_PER_SECOND : COMPARE_SHARE,
 					       .is_cum = q->options.sort == SORT_CUM,
 					       .fdr = FDR,
-					       .fail_over = -1 },
+					       .fail_over = -1,
+					       .stop = q->http->abandoned },
 		     &c, e);
 	if (ok)
 		put_comparison(out, q, &c);

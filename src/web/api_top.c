@@ -61,7 +61,7 @@ static bool run_top(struct buf *out, struct report_run *r, struct err *e)
 	if (!t->side)
 		api_put_type(&t->head, r);
 	t->totals[t->side] = r->params->total;
-	for (uint32_t i = 0; i < r->g.norder; i++) {
+	for (uint32_t i = 0; i < r->g.norder && !stop_asked_at(r->params->stop, i); i++) {
 		const struct node *n = &r->g.nodes[r->g.order[i]];
 		uint32_t id = name_id(t->q->site, l, r, &n->info);
 		bool is_new;

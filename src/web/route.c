@@ -318,7 +318,9 @@ static void run_route(struct api_call *q, const struct route *route)
 	if (ok && (route->flags & PROFILE))
 		ok = open_profiles(q, &e);
 	if (ok && !reply_kept(q)) {
-		ok = route->run(q, &out, &e);
+		ok = route->run(q, &out, &e) &&
+		     (!stop_asked(q->http->abandoned) ||
+		      err_set(&e, ERR_IO, "nobody waits for the answer any more"));
 		if (ok)
 			reply_bytes(q->reply, 200, &out, q->type);
 		if (ok && q->key)

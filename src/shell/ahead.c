@@ -69,9 +69,10 @@ void shell_ahead_start(struct shell_ahead *x, const struct shell_ahead_report *r
 void shell_ahead_settle(struct shell_ahead *x, int fd)
 {
 	struct pollfd in = { fd, POLLIN, 0 };
+	size_t most = x->n < SETTLED ? x->n : SETTLED;
 
 	for (int ms = 0; ms < SETTLE_MS && x->is_running; ms += STEP_MS)
-		if (atomic_load(&x->ndone) >= SETTLED || poll(&in, 1, STEP_MS) != 0)
+		if (atomic_load(&x->ndone) >= most || poll(&in, 1, STEP_MS) != 0)
 			return;
 }
 

@@ -303,6 +303,19 @@ static inline void step(struct edge_pass *x, struct position *at, struct pending
 	at->gap = !kept;
 }
 
+/* Lists the places of a stack that have edges, without a branch for each. */
+static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
+{
+	uint32_t nplaces = 0;
+
+	vec_reserve(&x->places, n);
+	for (uint32_t i = 0; i < n; i++) {
+		x->places.at[nplaces] = i;
+		nplaces += x->has_edges[stack[i] / 32] >> stack[i] % 32 & 1;
+	}
+	return nplaces;
+}
+
 static void count_sample(struct edge_pass *x, uint32_t sample)
 {
 	struct unroll u = unroll_start(x->p, &x->p->samples[sample]);
@@ -316,19 +329,6 @@ static void count_sample(struct edge_pass *x, uint32_t sample)
 		if (x->npending >= PENDING)
 			count_pending(x);
 	}
-}
-
-/* Lists the places of a stack that have edges, without a branch for each. */
-static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
-{
-	uint32_t nplaces = 0;
-
-	vec_reserve(&x->places, n);
-	for (uint32_t i = 0; i < n; i++) {
-		x->places.at[nplaces] = i;
-		nplaces += x->has_edges[stack[i] / 32] >> stack[i] % 32 & 1;
-	}
-	return nplaces;
 }
 
 static void push_edge(struct edge_pass *x, uint32_t sample, uint32_t from, uint32_t to, bool gap)
@@ -370,12 +370,10 @@ static void push_callee(struct edge_pass *x, uint32_t sample, uint32_t place)
 		  gaps & (GAP_BEFORE | GAP_AFTER));
 }
 
-/* The same for a sample that has no node twice. */
-static void count_links(struct edge_pass *x, uint32_t sample, int64_t w)
+/* The same for a sample that has no node twice, and edges at `n` places. */
+static void count_links(struct edge_pass *x, uint32_t sample, uint32_t n, int64_t w)
 {
-	const struct sample *s = &x->p->samples[sample];
-	const uint32_t *stack = x->p->stacks + s->stack;
-	uint32_t n = find_places(x, stack, s->nstack);
+	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t place = x->places.at[i], loc = stack[place];
@@ -438,6 +436,19 @@ static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t 
 		tag_tally_add(x->tags, node, s->labels, true, w, div);
 }
 
+static void count_one(struct edge_pass *x, uint32_t sample, int64_t w)
+{
+	const struct sample *s = &x->p->samples[sample];
+	uint32_t nplaces = x->links ? find_places(x, x->p->stacks + s->stack, s->nstack) : 0;
+
+	if (!x->links)
+		count_sample(x, sample);
+	else if (nplaces && w > 0 && !x->repeats[s->row])
+		count_links(x, sample, nplaces, w);
+	else if (nplaces)
+		count_sample(x, sample);
+}
+
 static void count_samples(void *ctx, size_t index)
 {
 	struct edge_pass *x = (struct edge_pass *)ctx + index;
@@ -452,10 +463,7 @@ static void count_samples(void *ctx, size_t index)
 			break;
 		if (!w && !div)
 			continue;
-		if (x->links && w > 0 && !x->repeats[p->samples[i].row])
-			count_links(x, i, w);
-		else
-			count_sample(x, i);
+		count_one(x, i, w);
 		if (x->tags)
 			count_tags(x, i, w, div);
 	}

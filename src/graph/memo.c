@@ -187,6 +187,16 @@ static void subtract_from(const int64_t *all, int64_t *others, uint32_t n)
 		others[i] = int_add(all[i], int_neg(others[i]));
 }
 
+static void subtract_locations(const struct weights *all, struct weights *others, uint32_t n)
+{
+	if (!all->locations)
+		others->locations = NULL;
+	for (uint32_t i = 0; others->locations && i < n; i++) {
+		others->locations[i].cum = all->locations[i].cum - others->locations[i].cum;
+		others->locations[i].flat = all->locations[i].flat - others->locations[i].flat;
+	}
+}
+
 /* Weights are sums over samples: where most of the profile is left, count what is not. False if
  * that is not known, or no less work. */
 static bool weights_by_difference(struct arena *a, struct weights *w,
@@ -202,7 +212,7 @@ static bool weights_by_difference(struct arena *a, struct weights *w,
 	uint32_t n = walk->f->nnodes;
 	bool ok;
 
-	if (!whole || !whole->weights.flat || whole->frames.nnodes != n ||
+	if (walk->locations || !whole || !whole->weights.flat || whole->frames.nnodes != n ||
 	    p->nsamples <= m->all->nsamples / 2)
 		return false;
 	others.samples = other_samples(&scratch, m->all, p, &others.nsamples);
@@ -210,6 +220,7 @@ static bool weights_by_difference(struct arena *a, struct weights *w,
 	if (ok) {
 		rest.p = &others;
 		weights_count(a, w, &rest);
+		subtract_locations(&whole->weights, w, p->nlocations);
 		subtract_from(whole->weights.flat, w->flat, n);
 		subtract_from(whole->weights.flat_div, w->flat_div, n);
 		subtract_from(whole->weights.cum, w->cum, n);
@@ -231,18 +242,26 @@ static bool *new_repeats(const struct profile *p)
 	return xcalloc(nrows, sizeof(bool));
 }
 
-/* Of the profile before frames were hidden. */
-static const struct location_sum *find_locations(const struct graph_memo *m,
-						 const struct graph_params *params)
+static const struct location_sum *find_sums(const struct graph_memo *m,
+					    const struct graph_params *params)
 {
 	const struct location_sum *found = NULL;
 
-	if (m->kind != MEMO_HIDES || params->mean)
-		return NULL;
-	for (size_t i = 0; i < m->whole->nbases && !found; i++)
-		if (m->whole->bases[i].key.value == params->value)
-			found = m->whole->bases[i].weights.locations;
+	for (size_t i = 0; i < m->nbases && !found; i++)
+		if (m->bases[i].key.value == params->value)
+			found = m->bases[i].weights.locations;
 	return found;
+}
+
+/* Sums over locations are the same for nodes of any kind, but for those that may come twice. */
+static void find_locations(const struct graph_memo *m, struct weights_walk *walk)
+{
+	if (!walk->repeats || walk->params->mean)
+		return;
+	walk->locations = find_sums(m, walk->params);
+	walk->knows_leaves = walk->locations;
+	if (!walk->locations && m->kind == MEMO_HIDES)
+		walk->locations = find_sums(m->whole, walk->params);
 }
 
 /* No function twice is no line twice, so what is found for functions holds for finer nodes too. */
@@ -297,13 +316,13 @@ void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 		return;
 	}
 	find_repeats(m, &walk);
-	if (wanted && !walk.repeats && !walk.found_repeats) {
+	find_locations(m, &walk);
+	if (wanted && (walk.knows_leaves || (!walk.repeats && !walk.found_repeats))) {
 		weights_count(a, w, &walk);
 		return;
 	}
 	walk.wanted = NULL;
-	walk.with_locations = !m->whole;
-	walk.locations = walk.repeats ? find_locations(m, params) : NULL;
+	walk.with_locations = walk.repeats || walk.found_repeats;
 	if (!weights_by_difference(&memory, w, &walk))
 		weights_count(&memory, w, &walk);
 	keep_weights(a, m, b, w, &memory, params);

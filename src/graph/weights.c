@@ -185,10 +185,10 @@ static void count_one(const struct pass *x, struct piece *to, uint32_t index)
 
 	/* What is inlined is summed without sign. */
 	if (to->by_location && walk->repeats && w >= 0 && !walk->repeats[s->row]) {
-		if (walk->locations)
-			count_hidden_leaf(x, to, s, w);
-		else
+		if (!walk->locations)
 			count_locations(x, to, s, w);
+		else if (!walk->knows_leaves)
+			count_hidden_leaf(x, to, s, w);
 	} else if (w || div) {
 		bool repeats = count_sample(x, to, index, w, div);
 

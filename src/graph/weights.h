@@ -27,8 +27,10 @@ struct weights_walk {
 	const bool *repeats; /* by row: samples that may have a node twice. NULL: all may */
 	bool *found_repeats; /* by row: set for those that have, if not NULL */
 	bool with_locations; /* keep sums by location */
-	/* Those sums, known beforehand, if just what is hidden is new; else NULL. */
+	/* Those sums, if known beforehand; else NULL. What is hidden may be new, and so where
+	 * stacks end, unless that is known as well. */
 	const struct location_sum *locations;
+	bool knows_leaves;
 };
 
 void weights_count(struct arena *a, struct weights *w, const struct weights_walk *walk);

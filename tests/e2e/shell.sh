@@ -44,6 +44,30 @@ goes_on() { shell 'nosuch\nfocus=(\ntop\nfocus=\ntop\n' && grep -q unrecognized 
 settings_stay() {
 	shell 'top 1\ntop 2\nnodecount=1\ntop\n' && [ "$(grep -c '^ .*ms .*%' "$tmp/out")" = 4 ]
 }
+# kept FILTER: what one report leaves for the next does not change it, whichever was first, before
+# the filter or after it, by functions or by lines.
+kept() {
+	for profile in worked_a recursion inlines heap; do
+		for reports in 'top list=. peek=. tree tags' 'list=. peek=[aeiou] tree top list=[aeiou]'; do
+			lines='nodecount=200\ngranularity=lines\ntop\ngranularity=functions\ntop\ngranularity=lines\ntop\n'"$1\\n"
+			rm -f "$tmp"/kept.*
+			for by in lines functions lines; do
+				lines="${lines}granularity=$by\\n"
+				for r in $reports; do
+					lines="$lines$(echo "$r" | tr = ' ') > $tmp/kept.$by.$r\\n"
+				done
+			done
+			shell "$lines" $profile.pb || return 1
+			for by in lines functions; do
+				for r in $reports; do
+					"$KILN" -compact_labels -nodecount=200 "-$1" -$by "-$r" $profile.pb >"$tmp/want"
+					[ -e "$tmp/kept.$by.$r" ] || : >"$tmp/kept.$by.$r" # an error writes none
+					diff "$tmp/want" "$tmp/kept.$by.$r" || return 1
+				done
+			done
+		done
+	done
+}
 full_disk() { echo traces | "$KILN" worked_a.pb 2>"$tmp/err" >/dev/full; [ $? = 0 ] && grep -q 'No space left' "$tmp/err"; }
 
 check "there is no prompt without a terminal" no_prompt
@@ -54,6 +78,9 @@ check "a comment is cut off" same 'focus=rec //: the one\ntop 10\n' -top -nodeco
 check "a colon clears filters" same 'focus=rec\nhide=b\n:\ntop 10\n' -top -nodecount=10
 check "a sample type is a command" same 'samples\ntop 10\n' -top -nodecount=10 -sample_index=samples
 check "mean_ and total_" same 'mean_cpu\ntotal_samples\ntop 10\n' -top -nodecount=10 -sample_index=samples
+for filter in focus=. focus=e ignore=b hide=e show=a show_from=e prune_from=odd tagfocus=x tagignore=x; do
+	check "reports after $filter are those without the ones before" kept $filter
+done
 check "settings last, words do not" settings_stay
 check "unknown commands are told" says 'nosuch 5\nTOP\n12\n' 'unrecognized command: "nosuch"\nunrecognized command: "TOP"\nunrecognized command: "12"\n'
 check "settings without = are told" says 'focus main\nfocus\nsort\nlines 5\n' 'did you mean: focus=main\nplease specify a value, e.g. focus=<val>\nplease specify a value, e.g. sort=<val>\ndid you mean: lines=5\n'

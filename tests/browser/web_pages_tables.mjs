@@ -1,7 +1,7 @@
 // Top, Tree, Sandwich, Peek and Source against the command line.
 import { axe, cells, cli, data, equal, kiln, near, open, page, ready, serve, setTheme, shoot, stop, test } from "./web_lib.mjs";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -159,6 +159,24 @@ await test("sandwich: numbers of -peek, centres on what is clicked", async () =>
 	await page.keyboard.press("Enter");
 	await ready();
 	equal(/^[ac] self/.test(await title()), true);
+});
+
+const deep = join(folder, "deep.folded");
+writeFileSync(deep, `${Array.from({ length: 90 }, (_, i) => `f${i}`).join(";")} 5\n`);
+const deepUrl = await serve(deep);
+/** How far each picture can be scrolled, and is. */
+const scrolled = () => page.locator("main .flame-host").evaluateAll(hosts => hosts.map(host => [host.scrollHeight - host.clientHeight > 200, Math.round(host.scrollTop)]));
+
+await test("sandwich, compare: stacks deeper than the page can be scrolled; callers begin at the function", async () => {
+	await open(deepUrl + "sandwich?fn=f45");
+	const [callers, callees] = await scrolled();
+	equal([callers[0], callers[1] > 200, callees], [true, true, [true, 0]]);
+	const { token } = await (await fetch(deepUrl + "api/v1/meta")).json();
+	await fetch(deepUrl + "api/v1/profiles?name=other", { method: "POST", body: readFileSync(deep), headers: { "X-Kiln-Token": token } });
+	await open(deepUrl + "compare?b=1");
+	equal((await scrolled()).map(([can]) => can), [true]);
+	await open(deepUrl + "compare?b=1&cv=side");
+	equal((await scrolled()).map(([can]) => can), [true, true]);
 });
 
 await test("peek: the text of -peek, names can be followed", async () => {

@@ -98,6 +98,15 @@ export function equal(got, want, what = "") {
 		throw new Error(`${what}${what && ": "}got ${a}, not ${b}`);
 }
 
+/** For what the page does in its own time: waits until it is so. */
+export async function soon(check, what) {
+	for (const end = Date.now() + 10000; !await check();) {
+		if (Date.now() > end)
+			throw new Error(`${what}: not within ten seconds`);
+		await page.waitForTimeout(20);
+	}
+}
+
 export function near(got, want, slack = 2) {
 	if (!(Math.abs(got - want) <= slack))
 		throw new Error(`got ${got}, not ${want}`);

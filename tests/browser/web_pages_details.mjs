@@ -1,5 +1,5 @@
 // Source by line and instruction, the graph's map, the column of samples.
-import { axe, cells, cli, data, equal, near, open, page, ready, serve, setTheme, shoot, test } from "./web_lib.mjs";
+import { axe, cells, cli, data, equal, near, open, page, ready, serve, setTheme, shoot, soon, test } from "./web_lib.mjs";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -56,16 +56,18 @@ await test("source: jumps have arrows that can be followed, inlined code its nam
 	await page.setViewportSize({ width: 1900, height: 1400 });
 	await open(code + "disasm?fn=work");
 	const table = page.locator("main .panes table").nth(1);
-	const rows = await table.evaluate(el => [...el.querySelectorAll("tbody:not([aria-hidden]) tr")].map(row => [...row.cells].map(cell => cell.textContent)));
-	const jumps = rows.filter(row => /^j/.test(row[4]) && rows.some(other => row[4].includes(other[0])));
-	equal(jumps.length > 1, true);
+	let rows = [], jumps = [];
+	await soon(async () => {
+		rows = await table.evaluate(el => [...el.querySelectorAll("tbody:not([aria-hidden]) tr")].map(row => [...row.cells].map(cell => cell.textContent)));
+		jumps = rows.filter(row => /^j/.test(row[4]) && rows.some(other => row[4].includes(other[0])));
+		return jumps.length > 1 && rows.some(row => /inlined: mix at loop\.c:5/.test(row[4]));
+	}, "jumps and inlined code");
 	for (const row of jumps) {
 		const target = rows.find(other => row[4].includes(other[0]));
 		equal(/[╭╰].*[─▸]$/.test(row[3].trim()), true, row[4]);
 		equal(target[3].endsWith("▸"), true, row[4]);
 	}
 	equal(rows.filter(row => row[3].endsWith("▸")).length <= jumps.length, true);
-	equal(rows.some(row => /inlined: mix at loop\.c:5/.test(row[4])), true);
 	await table.locator("tr", { hasText: jumps[0][0] }).first().click();
 	await table.focus();
 	await page.keyboard.press("Enter");
@@ -140,22 +142,22 @@ await test("graph: a map when not all is in view, weights alone from afar, the l
 	equal(await map.locator("rect:not(.seen)").count(), 5);
 	await page.locator("main div.graph").focus();
 	await page.keyboard.press("0");
-	equal(await map.isVisible(), false, "no map");
+	await soon(async () => !await map.isVisible(), "no map");
 	for (let i = 0; i < 12; i++)
 		await page.keyboard.press("+");
-	equal(await map.isVisible(), true, "map");
+	await soon(() => map.isVisible(), "map");
 	const box = await map.boundingBox(), before = await node.boundingBox();
 	await page.mouse.click(box.x + box.width / 2, box.y + box.height - 12);
-	equal(before.y - (await node.boundingBox()).y > 50, true, "moved");
+	await soon(async () => before.y - (await node.boundingBox()).y > 50, "moved");
 	equal(await page.evaluate(() => __ui.selected), null);
 	for (let i = 0; i < 30; i++)
 		await page.keyboard.press("-");
-	equal(await node.locator("text").first().isVisible(), false, "names");
+	await soon(async () => !await node.locator("text").first().isVisible(), "names are gone");
 	const weight = page.locator("main .weights text", { hasText: /^100%$/ });
-	equal(await weight.isVisible(), true, "weight");
+	await soon(() => weight.isVisible(), "weight");
 	near((await weight.boundingBox()).height, 10, 3);
 	await page.locator("main summary", { hasText: "Legend" }).click();
-	equal((await page.locator("main .pop-panel").textContent()).includes("Boxes are functions"), true);
+	await soon(async () => (await page.locator("main .pop-panel").textContent()).includes("Boxes are functions"), "legend");
 	await axe("graph from afar");
 	await shoot("graph-far");
 });

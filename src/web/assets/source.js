@@ -7,7 +7,7 @@ import { listPage, pageNote } from "./pages.js";
 import { editorLink } from "./inspector.js";
 
 const COLD_RUN = 12, COLD_MARGIN = 3, JUMP_LANES = 6;
-const ASM_JUMP = /^(?:j\w+|b(?:\.\w+)?|[ct]bn?z|loop\w*)\s.*?\b(0x[0-9a-f]+)/, ASM_END = /^(?:j|ret|b\s|b\.|[ct]bn?z|ud2|hlt)/;
+const ASM_JUMP = /^(?:j\w+|b(?:\.\w+)?|[ct]bn?z|loop\w*)\s(?:[^<]*,)?\s*(?:0x)?([0-9a-f]+)\b/, ASM_END = /^(?:j|ret|b\s|b\.|[ct]bn?z|ud2|hlt)/;
 const ASM_PADDING = /^(?:nop|int3|xchg\s+%?ax,\s*%?ax$|(?:data16 |cs )+nop)/;
 
 const isHotLine = line => line.flat || line.cum || line.cumB;
@@ -78,14 +78,15 @@ function asmRows(list, opened) {
 
 const addressOrder = (a, b) => a.address.length - b.address.length || (a.address < b.address ? -1 : a.address > b.address ? 1 : 0);
 
+// GNU's objdump leaves the 0x out.
+const jumpTarget = row => ASM_JUMP.exec(row.text || "")?.[1].replace(/^/, "0x");
+
 /** Basic blocks begin at targets of jumps, and behind jumps. */
 function markBlocks(list) {
-	const targets = new Set(list.map(item => ASM_JUMP.exec(item.text)?.[1]));
+	const targets = new Set(list.map(jumpTarget));
 
 	return list.map((item, i) => ({ ...item, block: i > 0 && (targets.has(item.address) || ASM_END.test(list[i - 1].text)) }));
 }
-
-const jumpTarget = row => ASM_JUMP.exec(row.text || "")?.[1];
 
 /** Arrows from jumps to where they go, as a text for each row; short ones are nearest to the code. */
 export function jumpArrows(rows) {

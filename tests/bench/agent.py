@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What the agent costs, beside gperftools, jemalloc and tcmalloc, in turns, in one run.
+
+  tests/bench/agent.py --agent build/libkiln.so --suite ../shared/bench/runtime --work build/bench/runtime [--quick]
+
+The programs, and how they are timed, are the suite's (bench.py, perop.py, fixedcost.sh), which is copied to
+--work and built there. Ratios are of CPU time to that of the same program without an agent in the same round;
+the median counts. A row says what is wanted at most, and what the nearest peer has.
+"""
+import argparse
+import csv
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+# Name: what the agent is told. %s is the folder for its files.
+SETTINGS = {
+    "kiln_off": "",
+    "kiln_cpu": "KILN_CPU_PROFILE=%s/k.cpu",
+    "kiln_heap": "KILN_HEAP_PROFILE=%s/k.heap",
+    "kiln_locks": "KILN_MUTEX_PROFILE=%s/k.mutex KILN_MUTEX_FRACTION=1 KILN_BLOCK_PROFILE=%s/k.block KILN_BLOCK_RATE=1",
+    "kiln_all": "KILN_CPU_PROFILE=%s/a.cpu KILN_HEAP_PROFILE=%s/a.heap KILN_MUTEX_PROFILE=%s/a.mutex KILN_MUTEX_FRACTION=1"
+                " KILN_BLOCK_PROFILE=%s/a.block KILN_BLOCK_RATE=1",
+    "kiln_heap1": "KILN_HEAP_PROFILE=%s/k1.heap KILN_HEAP_RATE=1",
+}
+# Workload, setting, at most, nearest peer and what that is compared with ("" for the plain program).
+ROWS = [
+    ("cpu1", "kiln_off", 1.005, "", ""),
+    ("cpu2", "kiln_off", 1.005, "", ""),
+    ("cpp", "kiln_off", 1.01, "", ""),
+    ("malloc_work", "kiln_off", 1.01, "", ""),
+    ("cpu1", "kiln_cpu", 1.005, "gp_cpu100", ""),
+    ("cpu2", "kiln_cpu", 1.005, "gp_cpu100", ""),
+    ("cpp", "kiln_cpu", 1.01, "gp_cpu100", ""),
+    ("storm", "kiln_cpu", 1.03, "gp_cpu100", ""),
+    ("malloc_work", "kiln_heap", 1.02, "je_prof512k", "jemalloc"),
+    ("malloc_tight", "kiln_heap", 1.08, "je_prof512k", "jemalloc"),
+    ("malloc_tight", "kiln_heap", 1.08, "tcm_sample512k", "tcmalloc"),
+    ("lock_unc", "kiln_locks", 1.4, "", ""),
+    ("lock_cont", "kiln_locks", 1.03, "", ""),
+    ("cpu2", "kiln_all", 1.01, "", ""),
+    ("cpp", "kiln_all", 1.04, "", ""),
+    ("malloc_work", "kiln_all", 1.05, "", ""),
+    ("malloc_slow", "kiln_heap1", 3, "heaptrack", ""),
+    ("cpp_slow", "kiln_heap1", 5, "heaptrack", ""),
+]
+PAIR_NS = {"kiln_off": 1.5, "kiln_heap": 6, "kiln_heap1": 1000}
+START_MS = 1
+
+
+def environment(args, name):
+    out = os.path.join(args.work, "out")
+    return ("LD_PRELOAD=%s " % args.agent + SETTINGS[name].replace("%s", out)).strip()
+
+
+def prepare(args):
+    if not os.path.exists(os.path.join(args.work, "bin", "robust")):
+        shutil.copytree(args.suite, args.work, dirs_exist_ok=True)
+        subprocess.run(["bash", "build.sh"], cwd=args.work, check=True)
+    os.makedirs(os.path.join(args.work, "out"), exist_ok=True)
+
+
+def measure(args, workload, names):
+    """Median ratio of CPU time by name."""
+    file = os.path.join(args.work, "out", "bench_%s.csv" % workload)
+    if os.path.exists(file):
+        os.unlink(file)
+    peers = [n for n in names if not n.startswith("kiln_")]
+    command = ["./bench.py", "-r", str(args.rounds), "-w", workload, "-o", file, "-c", ",".join(["base"] + peers)]
+    for name in names:
+        if name.startswith("kiln_"):
+            command += ["--cand", "%s=%s" % (name, environment(args, name))]
+    subprocess.run(command, cwd=args.work, check=True, stdout=subprocess.DEVNULL)
+    rounds = {}
+    with open(file) as f:
+        for row in csv.DictReader(f):
+            if row["rc"] != "0":
+                sys.exit("%s with %s failed: %s" % (workload, row["config"], row["rc"]))
+            rounds.setdefault(row["round"], {})[row["config"]] = float(row["cpu"])
+    return {n: statistics.median(r[n] / r["base"] for r in rounds.values()) for n in names}
+
+
+def print_row(what, ratio, most, peer, peer_ratio):
+    beside = "%-16s %7.3f" % (peer, peer_ratio) if peer else " " * 24
+    is_ok = ratio <= most and (not peer or ratio < peer_ratio)
+    print("%-28s %8.3f   %s   at most %7.3f  %s" % (what, ratio, beside, most, "ok" if is_ok else "FAILS"), flush=True)
+    return is_ok
+
+
+def run_ratios(args):
+    failed = 0
+    for workload in dict.fromkeys(row[0] for row in ROWS):
+        rows = [row for row in ROWS if row[0] == workload]
+        names = [n for n in dict.fromkeys(x for row in rows for x in (row[1], row[3], row[4])) if n]
+        ratios = measure(args, workload, names)
+        for _, name, most, peer, plain in rows:
+            peer_ratio = ratios[peer] / ratios[plain] if peer and plain else ratios.get(peer, 0)
+            failed += not print_row("%s %s" % (workload, name), ratios[name], most, peer, peer_ratio)
+    return failed
+
+
+def run_pairs(args):
+    """Nanoseconds that malloc and free take more."""
+    failed = 0
+    names = list(PAIR_NS)
+    text = subprocess.run(["./perop.py", "-n", str(args.rounds)] + ["%s|%s" % (n, environment(args, n)) for n in names],
+                          cwd=args.work, check=True, capture_output=True, text=True).stdout
+    more = {m[1]: float(m[2]) for m in re.finditer(r"^(\S+) .* ([+-][\d.]+) ns vs base", re.sub(r"([+-]) +", r"\1", text), re.M)}
+    peers = {"tcmalloc sampling": more["tcm_sample512k"] - more["tcmalloc"], "jemalloc": more["je_prof512k"] - more["jemalloc"]}
+    for name in names:
+        is_ok = more[name] <= PAIR_NS[name]
+        failed += not is_ok
+        beside = ", ".join("%s %+.1f" % p for p in peers.items()) if name == "kiln_heap" else ""
+        print("malloc+free %-16s %+8.1f ns   %-40s at most %+.1f  %s" % (name, more[name], beside, PAIR_NS[name], "ok" if is_ok else "FAILS"))
+    return failed
+
+
+def run_start(args):
+    text = subprocess.run(["./fixedcost.sh", "kiln_off|" + environment(args, "kiln_off"), "kiln_all|" + environment(args, "kiln_all")],
+                          cwd=args.work, check=True, capture_output=True, text=True).stdout
+    ms = {m[1]: float(m[2]) for m in re.finditer(r"^(\S+) +median +([\d.]+) ms", text, re.M)}
+    more = ms["kiln_off"] - ms["base"]
+    print("start and exit, off          %+8.2f ms   gperftools %+.2f, all on %+.2f   at most %+d  %s"
+          % (more, ms["gp_cpu"] - ms["base"], ms["kiln_all"] - ms["base"], START_MS, "ok" if more <= START_MS else "FAILS"))
+    return more > START_MS
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--suite", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    args.agent, args.work = os.path.abspath(args.agent), os.path.abspath(args.work)
+    args.rounds = 3 if args.quick else 7
+    if not os.path.isdir(args.suite):
+        print("no %s: the agent is not measured" % args.suite)
+        return 0
+    prepare(args)
+    print("the agent: CPU time to that of the program without it; beside it the nearest peer")
+    return run_start(args) + run_pairs(args) + run_ratios(args) and 1
+
+
+sys.exit(main())

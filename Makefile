@@ -48,7 +48,8 @@ LDFLAGS += $(foreach m,ARM M68K Mips PPC Sparc SystemZ XCore TMS320C64x M680X EV
 	-Wl,--defsym=$(m)_global_init=0 -Wl,--defsym=$(m)_option=0)
 LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z zstd capstone edit bsd md tinfo) -lm
 
-SRC := $(wildcard src/*/*.c)
+# The agent is a library of its own.
+SRC := $(filter-out src/agent/%,$(wildcard src/*/*.c))
 OBJ := $(SRC:%.c=$(OUT)/%.o)
 SHRINK := $(OUT)/tools/shrink
 ASSETS := $(patsubst src/%,$(OUT)/%.inc,$(wildcard src/*/assets/*))
@@ -57,9 +58,16 @@ CORE := $(OUT)/core.a
 UNIT := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MAN := $(patsubst %.scd,build/%,$(wildcard man/*.scd))
-C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch] tools/*.[ch])
+C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch])
 
-all: $(KILN)
+# libkiln.so is a guest in other programs: it brings no libraries but libc, may be unwound through,
+# and exports just what is marked. libkiln.a is the same, to be linked in.
+AGENT := $(patsubst %,$(dir $(KILN))libkiln.%,so a)
+AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
+AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
+	-Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
+
+all: $(KILN) $(AGENT)
 
 build/kiln: build/release/kiln
 	ln -f $< $@
@@ -67,6 +75,17 @@ build/kiln: build/release/kiln
 $(OUT)/kiln: $(MAIN) $(CORE)
 	@echo "  LD $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(dir $(KILN))libkiln.so: $(AGENT_OBJ)
+	@echo "  LD $@"
+	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $^ -l:libdeflate.a
+$(dir $(KILN))libkiln.a: $(AGENT_OBJ)
+	@rm -f $@
+	@echo "  AR $@"
+	$(Q)ar rcs $@ $^
+$(AGENT_OBJ): CPPFLAGS += -Iinclude
+$(AGENT_OBJ): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
+	-fno-semantic-interposition -fno-builtin-malloc -fno-builtin-free
 
 $(CORE): $(filter-out $(MAIN),$(OBJ))
 	@rm -f $@
@@ -184,4 +203,4 @@ clean:
 	rm -rf build
 
 .PHONY: all deps run test check browser soak live lint format fuzz fuzz-run bench man install clean
--include $(OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)
+-include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

@@ -1,0 +1,38 @@
+/* profiles.h - what parts of the agent do for each other. */
+#ifndef AGENT_PROFILES_H
+#define AGENT_PROFILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/record.h"
+
+/* ---- CPU time (cpu.c). One profile at a time; errno EBUSY. */
+bool cpu_start(int hz);
+bool cpu_stop(struct record *r);
+bool cpu_is_on(void);
+extern const struct agent_profile profile_cpu; /* "profile": of its own endpoint */
+
+/* ---- wall-clock time (wall.c): all threads, on and off CPU. Also in `seconds` mode. */
+bool wall_start(int hz);
+bool wall_stop(struct record *r);
+
+/* ---- heap (heap.c) */
+void heap_set_rate(size_t mean_bytes);
+size_t heap_rate(void);
+uint64_t heap_in_use(void); /* sampled estimate, bytes */
+
+/* ---- locks (locks.c) */
+void mutex_set_fraction(int one_of);
+int mutex_fraction(void);
+void block_set_rate(int64_t nanoseconds);
+int64_t block_rate(void);
+
+/* ---- events of N seconds (trace.c): Chrome's JSON. errno EBUSY. */
+bool trace_start(void);
+void trace_stop(struct out *o);
+/* For hooks, if ON_TRACE: something that this thread did from `start` until now. */
+void trace_span(const char *what, const void *object, int64_t start);
+void trace_instant(const char *what, int64_t value);
+
+#endif

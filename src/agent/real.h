@@ -1,0 +1,19 @@
+/* real.h - the functions that hooks stand in front of. Each is one line in real.def. */
+#ifndef AGENT_REAL_H
+#define AGENT_REAL_H
+
+/* What is found behind the agent; NULL: not there. Resolved by real_init, or by the first hook that
+ * is called, which may be before any constructor ran. */
+struct real {
+#define REAL(name, version) void *name##_;
+#include "agent/real.def"
+#undef REAL
+};
+extern struct real real;
+void real_init(void);
+
+/* REAL_CALL(pthread_join)(thread, &result) */
+#define REAL_CALL(name) \
+	((__typeof__(&name))(real.name##_ ? real.name##_ : (real_init(), real.name##_)))
+
+#endif

@@ -1,0 +1,77 @@
+/* record.h - a profile as it is collected, and what becomes of it: profile.proto, Go's text, folded
+ * into a difference. */
+#ifndef AGENT_RECORD_H
+#define AGENT_RECORD_H
+
+#include "agent/memory.h"
+#include "agent/module.h"
+#include "agent/out.h"
+
+enum { VALUES_MAX = 4, TAGS_MAX = 4 };
+
+struct value_name {
+	const char *type, *unit;
+};
+
+/* A label of one sample, beside its set of labels. */
+struct tag {
+	const char *key;
+	const char *text; /* NULL: it is a number */
+	int64_t number;
+	const char *unit; /* or NULL */
+};
+
+struct record_row {
+	const frame_t *frames;
+	uint32_t nframes, labels;
+	int64_t values[VALUES_MAX];
+	uint32_t ntags;
+	struct tag tags[TAGS_MAX];
+};
+
+struct record {
+	struct region memory; /* for all that it points to */
+	struct record_row *rows;
+	size_t n, cap;
+	int64_t time, duration, period; /* nanoseconds; since the epoch */
+	struct out comments;		/* a line each */
+	bool has_failed;		/* memory was short */
+};
+
+/* A row that is zero, to be filled; NULL if memory is short. Frames are not copied: they are those
+ * of stack_frames, or in r->memory. */
+struct record_row *record_add(struct record *r);
+void record_comment(struct record *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void record_release(struct record *r);
+
+/* A kind of profile. Each is one file, and one line in profiles.def. */
+struct agent_profile {
+	const char *name;  /* on /debug/pprof/ */
+	const char *about; /* for the index page */
+	struct value_name types[VALUES_MAX];
+	unsigned ntypes;
+	struct value_name period_type;
+	const char *default_type;	   /* or NULL: the last */
+	bool has_delta;			   /* is the difference of two of use? */
+	uint32_t (*count)(void);	   /* for the index page */
+	bool (*collect)(struct record *r); /* false: errno */
+	/* Text for debug=1 and more; NULL: record_write_text. */
+	void (*write_text)(struct out *o, const struct agent_profile *p, struct record *r,
+			   int debug);
+};
+
+const struct agent_profile *profile_find(const char *name); /* NULL: there is none */
+/* In order of names, those of the program too (custom.c); NULL after the last. */
+const struct agent_profile *profile_at(unsigned i);
+
+/* Turns `now` into what is new since `before`. */
+bool record_subtract(struct record *now, const struct record *before);
+/* profile.proto, compressed. */
+void record_write(struct out *o, const struct agent_profile *p, const struct record *r);
+/* "NAME profile: total N", and stacks with their names. */
+void record_write_text(struct out *o, const struct agent_profile *p, struct record *r, int debug);
+/* "#\t0x...\tname+0x..\tfile:line" lines of a stack. */
+void record_write_stack(struct out *o, const frame_t *frames, uint32_t n);
+
+#endif

@@ -1,0 +1,69 @@
+/* signal.h - what runs in signal handlers, and what hooks share with them: walking a stack, and
+ * storing samples. All of it is in signal.c, which allocates nothing, takes no lock and calls only
+ * what tools/signal_calls.txt allows. */
+#ifndef AGENT_SIGNAL_H
+#define AGENT_SIGNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "agent/module.h"
+
+enum { STACK_MAX = 128 };
+
+struct walk_start {
+	uintptr_t pc, sp, bp; /* bp: the frame pointer's register */
+};
+
+/* Where the caller of this is. */
+#define walk_here()                                                                  \
+	({                                                                           \
+		struct walk_start here_;                                             \
+		__asm__ volatile("lea (%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" \
+				 : "=r"(here_.pc), "=r"(here_.sp), "=r"(here_.bp));  \
+		here_;                                                               \
+	})
+
+/* The stack from `start` to the thread's root, at most `max` frames, innermost first; frames of the
+ * agent itself are left out. Returns how many; the last may be FRAME_TRUNCATED or
+ * FRAME_NO_UNWIND. Never faults, whatever the registers are. Any context. */
+uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t max);
+
+/* ---- samples: written by handlers, read by the agent thread */
+
+enum sample_kind { SAMPLE_CPU, SAMPLE_WALL };
+
+struct sample {
+	int64_t time; /* nanoseconds, CLOCK_MONOTONIC */
+	uint32_t tid, labels;
+	uint32_t weight; /* ticks that it stands for */
+	uint16_t kind, nframes;
+	frame_t frames[STACK_MAX];
+};
+
+/* Takes one sample out; false if there is none. One thread at a time. */
+bool samples_take(struct sample *s);
+/* How many there was no room for since the last call. */
+uint64_t samples_lost(void);
+
+/* ---- stacks of other threads */
+
+/* What a thread writes when it is asked where it is. */
+struct dump_slot {
+	atomic_uint state; /* 0 free, 1 asked, 2 answered */
+	uint32_t tid, labels, nframes;
+	frame_t frames[STACK_MAX];
+};
+/* Asks a thread of this process; it answers in `slot`, soon or never. */
+bool dump_ask(struct dump_slot *slot, uint32_t tid);
+
+/* ---- the signal */
+
+/* Installs the handler (settings.signal), once; what was there before gets what is not ours. */
+bool signal_install(void);
+/* What the program believes is installed (sigaction of it goes here, see hooks_signal.c). */
+void signal_set_program_action(const struct sigaction *action);
+void signal_get_program_action(struct sigaction *action);
+bool signal_is_installed(void);
+
+#endif

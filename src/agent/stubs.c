@@ -1,0 +1,230 @@
+/* stubs.c - what is not written yet. Weak: the real ones win. Gone when all of it is there. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/agent.h"
+#include "agent/label.h"
+#include "agent/local.h"
+#include "agent/profiles.h"
+#include "agent/signal.h"
+#include "agent/thread.h"
+#define WEAK __attribute__((weak))
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* A */
+WEAK void modules_update(bool later)
+{
+}
+WEAK void modules_forget(uintptr_t address)
+{
+}
+WEAK unsigned modules_count(void)
+{
+	return 0;
+}
+WEAK const struct module *module_get(unsigned number)
+{
+	return NULL;
+}
+WEAK frame_t frame_of(uintptr_t pc)
+{
+	return pc;
+}
+WEAK uintptr_t frame_address(frame_t f)
+{
+	return f;
+}
+WEAK uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t max)
+{
+	frames[0] = start->pc;
+	return 1;
+}
+WEAK bool samples_take(struct sample *s)
+{
+	return false;
+}
+WEAK uint64_t samples_lost(void)
+{
+	return 0;
+}
+WEAK bool dump_ask(struct dump_slot *slot, uint32_t tid)
+{
+	return false;
+}
+WEAK bool signal_install(void)
+{
+	return false;
+}
+WEAK void signal_set_program_action(const struct sigaction *action)
+{
+}
+WEAK void signal_get_program_action(struct sigaction *action)
+{
+}
+WEAK bool signal_is_installed(void)
+{
+	return false;
+}
+WEAK bool cpu_start(int hz)
+{
+	errno = ENOSYS;
+	return false;
+}
+WEAK bool cpu_stop(struct record *r)
+{
+	errno = ENOSYS;
+	return false;
+}
+WEAK bool cpu_is_on(void)
+{
+	return false;
+}
+WEAK const struct agent_profile profile_cpu = { .name = "profile" };
+WEAK bool wall_start(int hz)
+{
+	errno = ENOSYS;
+	return false;
+}
+WEAK bool wall_stop(struct record *r)
+{
+	errno = ENOSYS;
+	return false;
+}
+WEAK void cpu_thread_starts(void)
+{
+}
+WEAK void cpu_thread_ends(void)
+{
+}
+/* B */
+WEAK void heap_set_rate(size_t mean_bytes)
+{
+}
+WEAK size_t heap_rate(void)
+{
+	return 0;
+}
+WEAK uint64_t heap_in_use(void)
+{
+	return 0;
+}
+/* C */
+WEAK void mutex_set_fraction(int one_of)
+{
+}
+WEAK int mutex_fraction(void)
+{
+	return 0;
+}
+WEAK void block_set_rate(int64_t nanoseconds)
+{
+}
+WEAK int64_t block_rate(void)
+{
+	return 0;
+}
+WEAK bool trace_start(void)
+{
+	errno = ENOSYS;
+	return false;
+}
+WEAK void trace_stop(struct out *o)
+{
+}
+WEAK void trace_span(const char *what, const void *object, int64_t start)
+{
+}
+WEAK void trace_instant(const char *what, int64_t value)
+{
+}
+/* D */
+WEAK uint32_t threads_list(uint32_t **tids, size_t *cap)
+{
+	return 0;
+}
+WEAK bool thread_is_agent(uint32_t tid)
+{
+	return false;
+}
+WEAK void thread_set_agent(uint32_t tid)
+{
+}
+WEAK uint32_t labels_with(uint32_t labels, const char *key, const char *value)
+{
+	return labels;
+}
+WEAK uint32_t labels_count(uint32_t labels)
+{
+	return 0;
+}
+WEAK struct label labels_at(uint32_t labels, uint32_t i)
+{
+	return (struct label){ "", "" };
+}
+/* E */
+WEAK struct record_row *record_add(struct record *r)
+{
+	return NULL;
+}
+WEAK void record_comment(struct record *r, const char *format, ...)
+{
+}
+WEAK void record_release(struct record *r)
+{
+}
+WEAK bool record_subtract(struct record *now, const struct record *before)
+{
+	return false;
+}
+WEAK void record_write(struct out *o, const struct agent_profile *p, const struct record *r)
+{
+}
+WEAK void record_write_text(struct out *o, const struct agent_profile *p, struct record *r,
+			    int debug)
+{
+}
+WEAK void record_write_stack(struct out *o, const frame_t *frames, uint32_t n)
+{
+}
+/* F */
+WEAK atomic_uint agent_on;
+WEAK bool agent_switch_on(unsigned what)
+{
+	agent_on |= what;
+	return true;
+}
+WEAK void agent_switch_off(unsigned what)
+{
+	agent_on &= ~what;
+}
+WEAK struct settings settings;
+WEAK bool agent_is_inert;
+WEAK bool agent_start_thread(void)
+{
+	return false;
+}
+WEAK void agent_wake(void)
+{
+}
+WEAK void agent_say(const char *format, ...)
+{
+}
+
+static uint32_t none(void)
+{
+	return 0;
+}
+static bool nothing(struct record *r)
+{
+	return true;
+}
+#define PART(name)                                  \
+	extern const struct agent_part part_##name; \
+	WEAK const struct agent_part part_##name = { #name, NULL, NULL, NULL, NULL, NULL, NULL };
+#include "agent/parts.def"
+#define PROFILE(n)                                                         \
+	extern const struct agent_profile profile_##n;                     \
+	WEAK const struct agent_profile profile_##n = {                    \
+		.name = #n, .about = "", .count = none, .collect = nothing \
+	};
+#include "agent/profiles.def"

@@ -19,6 +19,7 @@ struct tag {
 	const char *text; /* NULL: it is a number */
 	int64_t number;
 	const char *unit; /* or NULL */
+	bool is_average;  /* of what the row sums up: rows that differ just in it are the same */
 };
 
 struct record_row {
@@ -65,13 +66,27 @@ const struct agent_profile *profile_find(const char *name); /* NULL: there is no
 /* In order of names, those of the program too (custom.c); NULL after the last. */
 const struct agent_profile *profile_at(unsigned i);
 
+/* Rows of the same stack, labels and tags are one: what they add up to, in order of the first of
+ * each. In `memory`; false if that is short. */
+struct joined {
+	const struct record *record;
+	uint32_t *rows; /* which row stands for them */
+	int64_t (*values)[VALUES_MAX];
+	size_t n;
+};
+bool record_join(struct region *memory, const struct record *r, struct joined *j);
+
 /* Turns `now` into what is new since `before`. */
 bool record_subtract(struct record *now, const struct record *before);
 /* profile.proto, compressed. */
 void record_write(struct out *o, const struct agent_profile *p, const struct record *r);
 /* "NAME profile: total N", and stacks with their names. */
 void record_write_text(struct out *o, const struct agent_profile *p, struct record *r, int debug);
-/* "#\t0x...\tname+0x..\tfile:line" lines of a stack. */
+/* What a frame without code stands for, as "[truncated]"; NULL for code. */
+const char *frame_special_name(frame_t f);
+/* "# labels: {...}" of a row, if it has any. */
+void record_write_labels(struct out *o, const struct record_row *row);
+/* "#\t0x...\tname+0x..\tfile" lines of a stack, in columns; a stack of none is 0x0. */
 void record_write_stack(struct out *o, const frame_t *frames, uint32_t n);
 
 #endif

@@ -161,31 +161,6 @@ WEAK struct label labels_at(uint32_t labels, uint32_t i)
 {
 	return (struct label){ "", "" };
 }
-/* E */
-WEAK struct record_row *record_add(struct record *r)
-{
-	return NULL;
-}
-WEAK void record_comment(struct record *r, const char *format, ...)
-{
-}
-WEAK void record_release(struct record *r)
-{
-}
-WEAK bool record_subtract(struct record *now, const struct record *before)
-{
-	return false;
-}
-WEAK void record_write(struct out *o, const struct agent_profile *p, const struct record *r)
-{
-}
-WEAK void record_write_text(struct out *o, const struct agent_profile *p, struct record *r,
-			    int debug)
-{
-}
-WEAK void record_write_stack(struct out *o, const frame_t *frames, uint32_t n)
-{
-}
 /* F */
 WEAK atomic_uint agent_on;
 WEAK bool agent_switch_on(unsigned what)

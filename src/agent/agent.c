@@ -1,7 +1,375 @@
+/* agent.c - the agent comes to life when the library is loaded, and works in a thread of its own
+ * from the moment something is switched on. */
 #include "agent/agent.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/life.h"
+#include "agent/local.h"
+#include "agent/memory.h"
+#include "agent/module.h"
 #include "agent/real.h"
+#include "agent/thread.h"
+
+enum { SECOND = 1000000000, FINISH_SECONDS = 10, STACK_BYTES = 256 << 10 };
+
+#define PART(name) extern const struct agent_part part_##name;
+#include "agent/parts.def"
+#undef PART
+
+static const struct agent_part *const parts[] = {
+#define PART(name) &part_##name,
+#include "agent/parts.def"
+#undef PART
+};
+enum { NPARTS = sizeof(parts) / sizeof(*parts) };
+
+atomic_uint agent_on;
+bool agent_is_inert = true; /* until settings are read */
+static atomic_int owner;    /* process id */
+
+bool agent_is_ours(void)
+{
+	return !agent_is_inert && atomic_load(&owner) == getpid();
+}
+
+/* ---- switches: several may want the same thing */
+
+static struct {
+	struct lock lock;
+	unsigned users[32];
+} switches;
+
+bool agent_switch_on(unsigned what)
+{
+	unsigned on = 0;
+
+	if (agent_is_inert || !agent_start_thread())
+		return false;
+	agent_enter();
+	modules_update(false);
+	lock_take(&switches.lock);
+	for (unsigned i = 0; i < 32; i++)
+		if (what & 1u << i && switches.users[i]++ == 0)
+			on |= 1u << i;
+	atomic_fetch_or(&agent_on, on);
+	lock_give(&switches.lock);
+	agent_leave();
+	return true;
+}
+
+void agent_switch_off(unsigned what)
+{
+	unsigned off = 0;
+
+	lock_take(&switches.lock);
+	for (unsigned i = 0; i < 32; i++)
+		if (what & 1u << i && switches.users[i] && --switches.users[i] == 0)
+			off |= 1u << i;
+	atomic_fetch_and(&agent_on, ~off);
+	lock_give(&switches.lock);
+}
+
+/* ---- the thread */
+
+static struct {
+	atomic_int state; /* 0: there is none */
+	atomic_int wakes; /* changes with each agent_wake */
+	int64_t due[NPARTS];
+} thread;
+
+/* What is to be done before the end, see agent_finish. */
+enum { NOT_ASKED, ASKED, UNDER_WAY, DONE };
+static atomic_int finish;
+static atomic_int finish_signal;
+
+static void sleep_on(atomic_int *word, int while_it_is, int64_t until)
+{
+	int64_t left = until - now_ns();
+	struct timespec t = { left / SECOND, left % SECOND };
+
+	if (left > 0)
+		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_it_is,
+			until == INT64_MAX ? NULL : &t, NULL, 0);
+}
+
+static void wake_all(atomic_int *word)
+{
+	int kept = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	errno = kept;
+}
+
+void agent_wake(void)
+{
+	atomic_fetch_add(&thread.wakes, 1);
+	wake_all(&thread.wakes);
+}
+
+/* Files first: whoever ends us may not wait for long. */
+static void run_at_exit(void)
+{
+	int was = ASKED;
+
+	if (!atomic_compare_exchange_strong(&finish, &was, UNDER_WAY))
+		return;
+	for (unsigned i = NPARTS; i-- > 0;)
+		if (parts[i]->at_exit)
+			parts[i]->at_exit();
+	atomic_store(&finish, DONE);
+	wake_all(&finish);
+}
+
+/* As the signal would have done without us: the exit status tells. */
+static void die_by(int signal)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	REAL_CALL(sigaction)(signal, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	syscall(SYS_tgkill, getpid(), local_tid(), signal);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int64_t run_work(bool is_woken)
+{
+	int64_t now = now_ns(), next = INT64_MAX;
+
+	for (unsigned i = 0; i < NPARTS; i++) {
+		if (!parts[i]->work)
+			continue;
+		if (is_woken || thread.due[i] <= now)
+			thread.due[i] = parts[i]->work(now);
+		if (thread.due[i] < next)
+			next = thread.due[i];
+	}
+	return next;
+}
+
+static void *run_thread(void *nothing)
+{
+	int seen = 0;
+
+	agent_enter(); /* for ever */
+	thread_set_agent(local_tid());
+	prctl(PR_SET_NAME, "kiln");
+	for (bool is_woken = true;;) {
+		int64_t next = atomic_load(&finish) ? INT64_MAX : run_work(is_woken);
+
+		run_at_exit();
+		if (atomic_load(&finish_signal))
+			die_by(atomic_load(&finish_signal));
+		sleep_on(&thread.wakes, seen, next);
+		is_woken = atomic_load(&thread.wakes) != seen;
+		seen = atomic_load(&thread.wakes);
+	}
+	return nothing;
+}
+
+/* The thread has all signals blocked from its first instruction on. Programs with much thread-local
+ * data need a larger stack than ours. */
+static bool create_thread(void)
+{
+	sigset_t all, kept;
+	pthread_attr_t attributes;
+	pthread_t id;
+	int failed = EINVAL;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &kept);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	for (size_t bytes = STACK_BYTES; failed == EINVAL && bytes <= 64 * STACK_BYTES;
+	     bytes *= 8) {
+		pthread_attr_setstacksize(&attributes, bytes);
+		failed = REAL_CALL(pthread_create)(&id, &attributes, run_thread, NULL);
+	}
+	pthread_attr_destroy(&attributes);
+	pthread_sigmask(SIG_SETMASK, &kept, NULL);
+	if (failed)
+		agent_say("cannot start the agent's thread: %s; nothing is profiled",
+			  strerrordesc_np(failed));
+	return !failed;
+}
+
+bool agent_start_thread(void)
+{
+	int kept = errno, was = 0;
+
+	if (agent_is_inert)
+		return false;
+	if (atomic_load(&thread.state) || !atomic_compare_exchange_strong(&thread.state, &was, 1))
+		return true;
+	agent_enter();
+	if (!create_thread())
+		atomic_store(&thread.state, 0);
+	agent_leave();
+	errno = kept;
+	return atomic_load(&thread.state);
+}
+
+/* ---- the end */
+
+bool agent_has_work_at_exit(void)
+{
+	for (unsigned i = 0; i < NPARTS; i++)
+		if (parts[i]->at_exit)
+			return true;
+	return false;
+}
+
+void agent_finish(void)
+{
+	int was = NOT_ASKED, kept = errno;
+	int64_t until = now_ns() + (int64_t)FINISH_SECONDS * SECOND;
+
+	if (!agent_is_ours() || thread_is_agent(local_tid()) || !agent_has_work_at_exit())
+		return;
+	/* Who interrupted the agent may hold a lock that the agent's thread needs. */
+	if (local.inside)
+		until -= (int64_t)(FINISH_SECONDS - 1) * SECOND;
+	agent_enter();
+	atomic_compare_exchange_strong(&finish, &was, ASKED);
+	if (atomic_load(&thread.state))
+		agent_wake();
+	else
+		run_at_exit();
+	while ((was = atomic_load(&finish)) != DONE && now_ns() < until)
+		sleep_on(&finish, was, until);
+	agent_leave();
+	errno = kept;
+}
+
+void agent_finish_by_signal(int signal)
+{
+	int was = NOT_ASKED;
+
+	atomic_store(&finish_signal, signal);
+	atomic_compare_exchange_strong(&finish, &was, ASKED);
+	agent_wake();
+}
+
+/* ---- forks */
+
+void parts_before_fork(void)
+{
+	for (unsigned i = NPARTS; i-- > 0;)
+		if (parts[i]->before_fork)
+			parts[i]->before_fork();
+	lock_take(&switches.lock);
+}
+
+void parts_after_fork(void)
+{
+	lock_give(&switches.lock);
+	for (unsigned i = 0; i < NPARTS; i++)
+		if (parts[i]->after_fork)
+			parts[i]->after_fork();
+}
+
+void parts_in_child(void)
+{
+	atomic_store(&agent_on, 0);
+	memset(switches.users, 0, sizeof(switches.users));
+	atomic_store(&thread.state, 0);
+	atomic_store(&finish, NOT_ASKED);
+	lock_give(&switches.lock);
+	for (unsigned i = 0; i < NPARTS; i++)
+		if (parts[i]->in_child)
+			parts[i]->in_child();
+}
+
+/* ---- the beginning */
+
+/* As KILN_EXE has it: a pattern with a slash is for the whole path. */
+static bool is_wanted_program(void)
+{
+	char path[PATH_MAX] = "";
+	const char *base, *shown = program_invocation_short_name;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (!settings.exe)
+		return true;
+	path[n > 0 ? n : 0] = '\0';
+	base = strrchr(path, '/');
+	if (strchr(settings.exe, '/'))
+		return fnmatch(settings.exe, path, 0) == 0;
+	return fnmatch(settings.exe, base ? base + 1 : path, 0) == 0 ||
+	       (shown && fnmatch(settings.exe, shown, 0) == 0);
+}
+
+/* They stand in front of the same functions, and watch memory that they do not know of. */
+static const char *find_sanitizer(void)
+{
+	static const struct {
+		const char *symbol, *name;
+	} sanitizers[] = { { "__asan_init", "AddressSanitizer" },
+			   { "__tsan_init", "ThreadSanitizer" },
+			   { "__msan_init", "MemorySanitizer" },
+			   { "__hwasan_init", "HWAddressSanitizer" } };
+
+	for (unsigned i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++)
+		if (dlsym(RTLD_DEFAULT, sanitizers[i].symbol))
+			return sanitizers[i].name;
+	return NULL;
+}
+
+static bool must_be_inert(void)
+{
+	const char *sanitizer;
+
+	if (getauxval(AT_SECURE))
+		return true; /* nor is the environment to be trusted */
+	say_init();
+	settings_read();
+	if (!is_wanted_program())
+		return true;
+	sanitizer = find_sanitizer();
+	if (sanitizer)
+		agent_say("this program is built with %s, so nothing is profiled", sanitizer);
+	return sanitizer;
+}
+
+static void init_parts(void)
+{
+	for (unsigned i = 0; i < NPARTS; i++)
+		if (parts[i]->init)
+			parts[i]->init();
+}
+
+void agent_restart(void)
+{
+	atomic_store(&owner, getpid());
+	init_parts();
+}
 
 __attribute__((constructor(101))) static void init(void)
 {
+	int kept = errno;
+
+	agent_enter();
 	real_init();
+	agent_is_inert = must_be_inert();
+	if (!agent_is_inert) {
+		atomic_store(&owner, getpid());
+		init_parts();
+	}
+	agent_leave();
+	errno = kept;
 }

@@ -13,7 +13,8 @@ extern struct real real;
 void real_init(void);
 
 /* REAL_CALL(pthread_join)(thread, &result) */
-#define REAL_CALL(name) \
-	((__typeof__(&name))(real.name##_ ? real.name##_ : (real_init(), real.name##_)))
+#define REAL_CALL(name)                                               \
+	(__extension__(__typeof__(&name))(real.name##_ ? real.name##_ \
+						       : (real_init(), real.name##_)))
 
 #endif

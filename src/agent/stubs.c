@@ -161,30 +161,6 @@ WEAK struct label labels_at(uint32_t labels, uint32_t i)
 {
 	return (struct label){ "", "" };
 }
-/* F */
-WEAK atomic_uint agent_on;
-WEAK bool agent_switch_on(unsigned what)
-{
-	agent_on |= what;
-	return true;
-}
-WEAK void agent_switch_off(unsigned what)
-{
-	agent_on &= ~what;
-}
-WEAK struct settings settings;
-WEAK bool agent_is_inert;
-WEAK bool agent_start_thread(void)
-{
-	return false;
-}
-WEAK void agent_wake(void)
-{
-}
-WEAK void agent_say(const char *format, ...)
-{
-}
-
 static uint32_t none(void)
 {
 	return 0;

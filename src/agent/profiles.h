@@ -28,6 +28,10 @@ int mutex_fraction(void);
 void block_set_rate(int64_t nanoseconds);
 int64_t block_rate(void);
 
+/* ---- the program's own profiles (custom.c). Their `collect` looks at r->profile. */
+const struct agent_profile *custom_profile_at(unsigned i); /* in any order; NULL after the last */
+uint32_t custom_profile_count(const struct agent_profile *p);
+
 /* ---- events of N seconds (trace.c): Chrome's JSON. errno EBUSY. */
 bool trace_start(void);
 void trace_stop(struct out *o);

@@ -31,7 +31,8 @@ struct record_row {
 };
 
 struct record {
-	struct region memory; /* for all that it points to */
+	const struct agent_profile *profile; /* whose it is; see profile_collect */
+	struct region memory;		     /* for all that it points to */
 	struct record_row *rows;
 	size_t n, cap;
 	int64_t time, duration, period; /* nanoseconds; since the epoch */
@@ -55,7 +56,7 @@ struct agent_profile {
 	struct value_name period_type;
 	const char *default_type;	   /* or NULL: the last */
 	bool has_delta;			   /* is the difference of two of use? */
-	uint32_t (*count)(void);	   /* for the index page */
+	uint32_t (*count)(void);	   /* for the index page; NULL: custom_profile_count */
 	bool (*collect)(struct record *r); /* false: errno */
 	/* Text for debug=1 and more; NULL: record_write_text. */
 	void (*write_text)(struct out *o, const struct agent_profile *p, struct record *r,
@@ -65,6 +66,9 @@ struct agent_profile {
 const struct agent_profile *profile_find(const char *name); /* NULL: there is none */
 /* In order of names, those of the program too (custom.c); NULL after the last. */
 const struct agent_profile *profile_at(unsigned i);
+uint32_t profile_count(const struct agent_profile *p);
+/* What it has now, with its time. False: errno. Release the record in any case. */
+bool profile_collect(const struct agent_profile *p, struct record *r);
 
 /* Rows of the same stack, labels and tags are one: what they add up to, in order of the first of
  * each. In `memory`; false if that is short. */

@@ -138,6 +138,14 @@ WEAK void trace_instant(const char *what, int64_t value)
 {
 }
 /* D */
+WEAK const struct agent_profile *custom_profile_at(unsigned i)
+{
+	return NULL;
+}
+WEAK uint32_t custom_profile_count(const struct agent_profile *p)
+{
+	return 0;
+}
 WEAK uint32_t threads_list(uint32_t **tids, size_t *cap)
 {
 	return 0;

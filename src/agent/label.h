@@ -14,4 +14,7 @@ struct label {
 uint32_t labels_count(uint32_t labels);
 struct label labels_at(uint32_t labels, uint32_t i); /* in order of keys */
 
+/* How many sets there was no room for. */
+uint64_t labels_lost(void);
+
 #endif

@@ -56,6 +56,21 @@ void *pages_grow(void *p, size_t old, size_t bytes)
 	return moved;
 }
 
+void *pages_once(_Atomic(void *) *to, size_t bytes)
+{
+	void *p = atomic_load_explicit(to, memory_order_acquire), *fresh;
+
+	if (p)
+		return p;
+	fresh = pages_map(bytes);
+	if (!fresh)
+		return NULL;
+	if (atomic_compare_exchange_strong(to, &p, fresh))
+		return fresh;
+	pages_unmap(fresh, bytes);
+	return p;
+}
+
 size_t pages_total(void)
 {
 	return atomic_load(&mapped);

@@ -17,7 +17,7 @@ struct walk_start {
 
 /* Where the caller of this is. */
 #define walk_here()                                                                  \
-	({                                                                           \
+	__extension__({                                                              \
 		struct walk_start here_;                                             \
 		__asm__ volatile("lea (%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" \
 				 : "=r"(here_.pc), "=r"(here_.sp), "=r"(here_.bp));  \

@@ -146,29 +146,6 @@ WEAK uint32_t custom_profile_count(const struct agent_profile *p)
 {
 	return 0;
 }
-WEAK uint32_t threads_list(uint32_t **tids, size_t *cap)
-{
-	return 0;
-}
-WEAK bool thread_is_agent(uint32_t tid)
-{
-	return false;
-}
-WEAK void thread_set_agent(uint32_t tid)
-{
-}
-WEAK uint32_t labels_with(uint32_t labels, const char *key, const char *value)
-{
-	return labels;
-}
-WEAK uint32_t labels_count(uint32_t labels)
-{
-	return 0;
-}
-WEAK struct label labels_at(uint32_t labels, uint32_t i)
-{
-	return (struct label){ "", "" };
-}
 static uint32_t none(void)
 {
 	return 0;

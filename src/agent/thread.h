@@ -3,7 +3,9 @@
 #ifndef AGENT_THREAD_H
 #define AGENT_THREAD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { NAME_MAX_THREAD = 16 };
@@ -13,11 +15,38 @@ enum { NAME_MAX_THREAD = 16 };
 void cpu_thread_starts(void);
 void cpu_thread_ends(void);
 
+/* From now on threads are registered as they start: whoever may be asked for their profiles calls
+ * it. */
+void threads_watch(void);
 /* The thread ids of the process now, but the agent's; in pages of `*cap` bytes that the caller
  * unmaps. Returns how many. */
 uint32_t threads_list(uint32_t **tids, size_t *cap);
 /* Is it the agent's own? */
 bool thread_is_agent(uint32_t tid);
 void thread_set_agent(uint32_t tid);
+/* Before one of the agent's ends: its number may soon be a thread of the program. */
+void thread_forget_agent(uint32_t tid);
+
+/* A thread of which we saw the start. There is room for a fixed number; others go unregistered. */
+struct thread {
+	atomic_uint tid;	     /* 0: it has not begun to run, or there is none */
+	uint32_t number;	     /* of its place, from 1 */
+	uint32_t next;		     /* place; among those that are free */
+	uint32_t created_by, labels; /* the stack of whoever created it, 0: unknown; its labels */
+	bool is_ending;
+	union {
+		void *(*posix)(void *);
+		int (*c11)(void *);
+	} routine;
+	void *argument;
+	int64_t started; /* nanoseconds, CLOCK_MONOTONIC; 0: nobody asked */
+};
+
+/* NULL: all places are taken. Nothing is locked. */
+struct thread *thread_take(void);
+void thread_give(struct thread *t);
+/* All places that were ever taken, from 0; those with tid 0 are nobody's. */
+uint32_t threads_places(void);
+struct thread *thread_place(uint32_t i);
 
 #endif

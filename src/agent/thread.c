@@ -1,0 +1,227 @@
+#include "agent/thread.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/local.h"
+#include "agent/memory.h"
+
+enum { PLACES_MAX = 1 << 14, AGENTS_MAX = 256, DIRECTORY_BYTES = 32 << 10 };
+
+/* ---- the agent's own */
+
+static atomic_uint agents[AGENTS_MAX];
+
+static bool replace_agent(uint32_t old, uint32_t tid)
+{
+	for (unsigned i = 0; i < AGENTS_MAX; i++) {
+		unsigned expected = old;
+
+		if (atomic_compare_exchange_strong(&agents[i], &expected, tid))
+			return true;
+	}
+	return false;
+}
+
+void thread_set_agent(uint32_t tid)
+{
+	replace_agent(0, tid);
+}
+
+void thread_forget_agent(uint32_t tid)
+{
+	replace_agent(tid, 0);
+}
+
+bool thread_is_agent(uint32_t tid)
+{
+	for (unsigned i = 0; i < AGENTS_MAX; i++)
+		if (atomic_load_explicit(&agents[i], memory_order_relaxed) == tid)
+			return true;
+	return false;
+}
+
+/* ---- places: those given back are a stack, whose top has a count above it that makes a top that
+ * came back differ from the one that was looked at */
+
+static _Atomic(void *) places;
+static atomic_uint nplaces;
+static atomic_ullong free_top;
+
+struct thread *thread_place(uint32_t i)
+{
+	return (struct thread *)atomic_load_explicit(&places, memory_order_acquire) + i;
+}
+
+uint32_t threads_places(void)
+{
+	uint32_t n = atomic_load_explicit(&nplaces, memory_order_acquire);
+
+	return n < PLACES_MAX ? n : PLACES_MAX;
+}
+
+static struct thread *take_free(void)
+{
+	uint64_t top = atomic_load_explicit(&free_top, memory_order_acquire);
+
+	while ((uint32_t)top) {
+		struct thread *t = thread_place((uint32_t)top - 1);
+		uint64_t next = ((top >> 32) + 1) << 32 | t->next;
+
+		if (atomic_compare_exchange_weak(&free_top, &top, next))
+			return t;
+	}
+	return NULL;
+}
+
+struct thread *thread_take(void)
+{
+	struct thread *all = pages_once(&places, PLACES_MAX * sizeof(struct thread)), *t;
+	uint32_t n;
+
+	if (!all)
+		return NULL;
+	t = take_free();
+	if (t || atomic_load(&nplaces) >= PLACES_MAX)
+		return t;
+	n = atomic_fetch_add(&nplaces, 1);
+	if (n >= PLACES_MAX)
+		return NULL;
+	all[n].number = n + 1;
+	return &all[n];
+}
+
+void thread_give(struct thread *t)
+{
+	uint64_t top = atomic_load(&free_top), next;
+
+	atomic_store_explicit(&t->tid, 0, memory_order_relaxed);
+	t->is_ending = false;
+	t->started = 0;
+	do {
+		t->next = (uint32_t)top;
+		next = ((top >> 32) + 1) << 32 | t->number;
+	} while (!atomic_compare_exchange_weak(&free_top, &top, next));
+}
+
+/* ---- all of them */
+
+struct list {
+	uint32_t *tids;
+	size_t cap;
+	uint32_t n;
+};
+
+static void add_tid(struct list *l, uint32_t tid)
+{
+	size_t bytes = l->cap ? l->cap * 2 : DIRECTORY_BYTES;
+
+	if (!tid || thread_is_agent(tid))
+		return;
+	if ((l->n + 1) * sizeof(*l->tids) > l->cap) {
+		uint32_t *grown = pages_grow(l->tids, l->cap, bytes);
+
+		if (!grown)
+			return;
+		l->tids = grown;
+		l->cap = bytes;
+	}
+	l->tids[l->n++] = tid;
+}
+
+static uint32_t number_of(const char *name)
+{
+	uint32_t n = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		n = n * 10 + (uint32_t)(*name - '0');
+	return *name ? 0 : n;
+}
+
+static bool read_tasks(struct list *l)
+{
+	char *buffer = pages_map(DIRECTORY_BYTES);
+	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ssize_t got = 0;
+
+	while (fd >= 0 && buffer && (got = getdents64(fd, buffer, DIRECTORY_BYTES)) > 0)
+		for (ssize_t at = 0; at < got;) {
+			const struct dirent64 *d = (const struct dirent64 *)(buffer + at);
+
+			add_tid(l, number_of(d->d_name));
+			at += d->d_reclen;
+		}
+	if (fd >= 0)
+		close(fd);
+	pages_unmap(buffer, DIRECTORY_BYTES);
+	return l->n > 0;
+}
+
+/* Where there is no /proc: those that we saw. */
+static void list_registered(struct list *l)
+{
+	uint32_t pid = (uint32_t)getpid(), n = threads_places();
+
+	add_tid(l, pid);
+	for (uint32_t i = 0; i < n; i++)
+		if (thread_place(i)->tid != pid)
+			add_tid(l, thread_place(i)->tid);
+}
+
+uint32_t threads_list(uint32_t **tids, size_t *cap)
+{
+	struct list l = { NULL, 0, 0 };
+
+	agent_enter();
+	if (!read_tasks(&l))
+		list_registered(&l);
+	agent_leave();
+	*tids = l.tids;
+	*cap = l.cap;
+	return l.n;
+}
+
+/* ---- the part */
+
+extern void *__libc_stack_end;
+
+static atomic_bool is_watching;
+
+void threads_watch(void)
+{
+	if (!atomic_exchange(&is_watching, true))
+		agent_switch_on(ON_THREADS);
+}
+
+static void init(void)
+{
+	if (local_tid() == (uint32_t)getpid())
+		local.stack_top = (uintptr_t)__libc_stack_end;
+	if (settings.pprof_addr || settings.push_url)
+		threads_watch();
+}
+
+/* Only the thread that forked is left. */
+static void in_child(void)
+{
+	uint32_t n = threads_places();
+
+	is_watching = false;
+	for (unsigned i = 0; i < AGENTS_MAX; i++)
+		atomic_store(&agents[i], 0);
+	atomic_store(&free_top, 0);
+	local.tid = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct thread *t = thread_place(i);
+
+		if (t == local.self)
+			atomic_store(&t->tid, local_tid());
+		else
+			thread_give(t);
+	}
+}
+
+const struct agent_part part_threads = { .name = "threads", .init = init, .in_child = in_child };

@@ -109,20 +109,6 @@ WEAK uint64_t heap_in_use(void)
 	return 0;
 }
 /* C */
-WEAK void mutex_set_fraction(int one_of)
-{
-}
-WEAK int mutex_fraction(void)
-{
-	return 0;
-}
-WEAK void block_set_rate(int64_t nanoseconds)
-{
-}
-WEAK int64_t block_rate(void)
-{
-	return 0;
-}
 WEAK bool trace_start(void)
 {
 	errno = ENOSYS;

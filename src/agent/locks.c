@@ -1,0 +1,385 @@
+/* locks.c - the profiles "block", by those who wait, and "mutex", by those who let others wait. */
+#include "agent/locks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/local.h"
+#include "agent/profiles.h"
+#include "agent/signal.h"
+#include "agent/sort.h"
+#include "agent/stack.h"
+
+enum { COUNT, DELAY };
+
+static struct buckets waiters, holders;
+static atomic_int fraction;
+static atomic_llong rate;
+static atomic_ullong waits_lost, charges_lost;
+
+/* ---- who waits for which lock
+ *
+ * A place has the number of those who wait for one lock, and the sum of the times they have waited
+ * since, in one word, so that both change together: the number in the lower 16 bits. Times are in
+ * units of 16 ns, and sums are taken modulo 2^48: their differences are right as long as a holder
+ * keeps others waiting for less than 52 days in total. */
+enum {
+	NUMBER_BITS = 16,
+	NUMBER_MAX = (1 << NUMBER_BITS) - 1,
+	UNIT_BITS = 4,
+	LINES = 1024,
+	PLACES = 2 /* locks that share a line of the cache */
+};
+
+struct holder_place {
+	_Atomic(const void *) lock;
+	atomic_ullong waiting;
+	atomic_ullong
+		charged; /* up to then, in units; who has waited longer is in the sum with this */
+};
+
+static struct {
+	_Alignas(64) struct holder_place places[PLACES];
+} lines[LINES];
+
+static struct holder_place *places_of(const void *lock)
+{
+	return lines[(uintptr_t)lock * 0x9e3779b97f4a7c15u >> 54].places;
+}
+
+static uint64_t to_units(int64_t ns)
+{
+	return (uint64_t)ns >> UNIT_BITS;
+}
+
+/* A place that nobody waits at may be had for another lock. Whoever was about to wait there for the
+ * one before sees it in the end. */
+static bool enter_place(struct holder_place *p, const void *lock, uint64_t start)
+{
+	const void *was = atomic_load(&p->lock);
+
+	if (was != lock && ((atomic_load(&p->waiting) & NUMBER_MAX) != 0 ||
+			    !atomic_compare_exchange_strong(&p->lock, &was, lock)))
+		return false;
+	if ((atomic_load(&p->waiting) & NUMBER_MAX) == NUMBER_MAX)
+		return false;
+	atomic_fetch_add(&p->waiting, (start << NUMBER_BITS) + 1);
+	return true;
+}
+
+static void leave_place(struct holder_place *p, uint64_t start)
+{
+	unsigned long long was = atomic_load(&p->waiting), left;
+	uint64_t charged = atomic_load(&p->charged);
+	uint64_t mine = start > charged ? start : charged;
+
+	do /* the last one takes small errors along */
+		left = (was & NUMBER_MAX) <= 1 ? 0 : was - (mine << NUMBER_BITS) - 1;
+	while (!atomic_compare_exchange_weak(&p->waiting, &was, left));
+}
+
+static struct holder_place *find_place(const void *lock, int64_t start)
+{
+	struct holder_place *p = places_of(lock);
+
+	for (int i = 0; i < PLACES; i++) {
+		if (!enter_place(&p[i], lock, to_units(start)))
+			continue;
+		if (atomic_load(&p[i].lock) == lock)
+			return &p[i];
+		leave_place(&p[i], to_units(start));
+	}
+	atomic_fetch_add(&charges_lost, 1);
+	return NULL;
+}
+
+/* In units: what those at the place have waited; from now on they wait for somebody else. */
+static uint64_t take_charge(struct holder_place *p, uint64_t now)
+{
+	unsigned long long was = atomic_load(&p->waiting), left;
+	uint64_t n, delay;
+
+	if (!(was & NUMBER_MAX))
+		return 0;
+	atomic_store(&p->charged, now);
+	do {
+		n = was & NUMBER_MAX;
+		left = (n * now) << NUMBER_BITS;
+		delay = (left - (was & ~(unsigned long long)NUMBER_MAX)) >> NUMBER_BITS;
+	} while (!atomic_compare_exchange_weak(&p->waiting, &was, left | n));
+	return delay >> 47 ? 0 : delay; /* below 0: clocks were read in another order */
+}
+
+/* ---- what is recorded */
+
+static void add_here(struct buckets *b, double count, double delay, atomic_ullong *lost)
+{
+	frame_t frames[STACK_MAX];
+	struct walk_start here = walk_here();
+	uint32_t stack = stack_add(frames, walk_stack(&here, frames, STACK_MAX));
+	struct bucket *to = stack ? bucket_of(b, stack, local.labels) : NULL;
+
+	if (to) {
+		bucket_add(to, COUNT, count);
+		bucket_add(to, DELAY, delay);
+	} else {
+		atomic_fetch_add(lost, 1);
+	}
+}
+
+/* Long waits count as they are. Of those below the rate some stand for all. */
+static void record_wait(int64_t delay)
+{
+	int64_t least = atomic_load_explicit(&rate, memory_order_relaxed);
+
+	if (delay < 1)
+		delay = 1;
+	if (least <= 0 || (delay < least && local_random() % (uint64_t)least >= (uint64_t)delay))
+		return;
+	if (delay < least)
+		add_here(&waiters, (double)least / (double)delay, (double)least, &waits_lost);
+	else
+		add_here(&waiters, 1, (double)delay, &waits_lost);
+}
+
+struct wait wait_begins(const void *object)
+{
+	struct wait w = { .object = object };
+
+	if (!local.inside)
+		w.start = now_ns();
+	return w;
+}
+
+struct wait wait_begins_for_holder(const void *lock)
+{
+	struct wait w = wait_begins(lock);
+
+	if (w.start && agent_is_on(ON_MUTEX))
+		w.place = find_place(lock, w.start);
+	return w;
+}
+
+void wait_ends(struct wait *w, const char *what, bool has_waited)
+{
+	int kept = errno;
+	int64_t end;
+
+	if (!w->start)
+		return;
+	end = now_ns();
+	if (w->place)
+		leave_place(w->place, to_units(w->start));
+	if (has_waited) {
+		agent_enter();
+		if (agent_is_on(ON_TRACE))
+			trace_span(what, w->object, w->start);
+		if (agent_is_on(ON_BLOCK))
+			record_wait(end - w->start);
+		agent_leave();
+	}
+	errno = kept;
+}
+
+struct charge holder_releases(const void *lock)
+{
+	struct holder_place *p = places_of(lock);
+	struct charge c = { 0, atomic_load_explicit(&fraction, memory_order_relaxed) };
+	uint64_t now = 0, delay = 0;
+
+	for (int i = 0; i < PLACES; i++) {
+		if (atomic_load_explicit(&p[i].lock, memory_order_relaxed) != lock ||
+		    !(atomic_load_explicit(&p[i].waiting, memory_order_relaxed) & NUMBER_MAX))
+			continue;
+		now = now ? now : to_units(now_ns());
+		delay += take_charge(&p[i], now);
+	}
+	if (delay && !local.inside && c.stands_for > 0 &&
+	    (c.stands_for == 1 || local_random() % (uint64_t)c.stands_for == 0))
+		c.delay = (int64_t)(delay << UNIT_BITS);
+	return c;
+}
+
+void charge_holder(const struct charge *c)
+{
+	int kept = errno;
+
+	if (!c->delay)
+		return;
+	agent_enter();
+	add_here(&holders, (double)c->stands_for, (double)c->delay * (double)c->stands_for,
+		 &charges_lost);
+	agent_leave();
+	errno = kept;
+}
+
+/* ---- settings */
+
+void mutex_set_fraction(int one_of)
+{
+	atomic_store(&fraction, one_of > 0 ? one_of : 0);
+	if (one_of > 0)
+		agent_switch_on(ON_MUTEX);
+	else
+		agent_switch_off(ON_MUTEX);
+}
+
+int mutex_fraction(void)
+{
+	return atomic_load(&fraction);
+}
+
+void block_set_rate(int64_t nanoseconds)
+{
+	atomic_store(&rate, nanoseconds > 0 ? nanoseconds : 0);
+	if (nanoseconds > 0)
+		agent_switch_on(ON_BLOCK);
+	else
+		agent_switch_off(ON_BLOCK);
+}
+
+int64_t block_rate(void)
+{
+	return atomic_load(&rate);
+}
+
+/* A profile that somebody wants at exit has to be on. */
+static int64_t setting(int64_t number, const char *file)
+{
+	return number > 0 || !file ? number : 1;
+}
+
+static void init(void)
+{
+	int64_t one_of = setting(settings.mutex_fraction, settings.mutex_profile);
+	int64_t ns = setting(settings.block_rate, settings.block_profile);
+
+	if (one_of > 0)
+		mutex_set_fraction(one_of < INT32_MAX ? (int)one_of : INT32_MAX);
+	if (ns > 0)
+		block_set_rate(ns);
+}
+
+static void in_child(void)
+{
+	buckets_reset(&waiters);
+	buckets_reset(&holders);
+	memset(lines, 0, sizeof(lines));
+	atomic_store(&waits_lost, 0);
+	atomic_store(&charges_lost, 0);
+}
+
+const struct agent_part part_locks = { .name = "locks", .init = init, .in_child = in_child };
+
+/* ---- profiles */
+
+static bool collect(struct record *r, const struct buckets *from, const atomic_ullong *lost)
+{
+	uint32_t n = buckets_count(from);
+
+	r->period = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		struct bucket *b = bucket_at(from, i);
+		struct record_row *row;
+		double count = atomic_load(&b->values[COUNT]);
+
+		if (!b->stack || count <= 0)
+			continue;
+		row = record_add(r);
+		if (!row)
+			break;
+		row->frames = stack_frames(b->stack, &row->nframes);
+		row->labels = b->labels;
+		row->values[COUNT] = (int64_t)(count + 0.5);
+		row->values[DELAY] = (int64_t)(atomic_load(&b->values[DELAY]) + 0.5);
+	}
+	if (atomic_load(lost))
+		record_comment(r, "lost contentions: %llu", atomic_load(lost));
+	return true;
+}
+
+static bool collect_block(struct record *r)
+{
+	return collect(r, &waiters, &waits_lost);
+}
+
+static bool collect_mutex(struct record *r)
+{
+	return collect(r, &holders, &charges_lost);
+}
+
+static uint32_t count_block(void)
+{
+	return buckets_count(&waiters);
+}
+
+static uint32_t count_mutex(void)
+{
+	return buckets_count(&holders);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct record_row *x = a, *y = b;
+
+	return (x->values[DELAY] < y->values[DELAY]) - (x->values[DELAY] > y->values[DELAY]);
+}
+
+static void write_rows(struct out *o, struct record *r, int64_t divisor)
+{
+	sort(r->rows, r->n, sizeof(*r->rows), compare_rows);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct record_row *row = &r->rows[i];
+
+		out_format(o, "%lld %lld @", (long long)(row->values[DELAY] / divisor),
+			   (long long)(row->values[COUNT] / divisor));
+		/* Where calls return to, as readers of this format expect. */
+		for (uint32_t k = 0; k < row->nframes; k++)
+			if (row->frames[k] > FRAME_LAST)
+				out_format(o, " 0x%llx",
+					   (unsigned long long)frame_address(row->frames[k]) + 1);
+		out_text(o, "\n");
+		record_write_stack(o, row->frames, row->nframes);
+		out_text(o, "\n");
+	}
+}
+
+static void write_block(struct out *o, const struct agent_profile *p, struct record *r, int debug)
+{
+	(void)p, (void)debug;
+	out_text(o, "--- contention:\ncycles/second=1000000000\n");
+	write_rows(o, r, 1);
+}
+
+/* Readers multiply by the sampling period. */
+static void write_mutex(struct out *o, const struct agent_profile *p, struct record *r, int debug)
+{
+	int one_of = mutex_fraction();
+
+	(void)p, (void)debug;
+	out_format(o, "--- mutex:\ncycles/second=1000000000\nsampling period=%d\n", one_of);
+	write_rows(o, r, one_of > 0 ? one_of : 1);
+}
+
+#define TYPES                                                                             \
+	.types = { { "contentions", "count" }, { "delay", "nanoseconds" } }, .ntypes = 2, \
+	.period_type = { "contentions", "count" }, .has_delta = true
+
+const struct agent_profile profile_block = {
+	.name = "block",
+	.about = "Stack traces that led to blocking on synchronization primitives",
+	TYPES,
+	.count = count_block,
+	.collect = collect_block,
+	.write_text = write_block,
+};
+
+const struct agent_profile profile_mutex = {
+	.name = "mutex",
+	.about = "Stack traces of holders of contended mutexes",
+	TYPES,
+	.count = count_mutex,
+	.collect = collect_mutex,
+	.write_text = write_mutex,
+};

@@ -1,0 +1,38 @@
+/* locks.h - waits of threads for each other: who waits, and who holds what they wait for.
+ *
+ * For hooks_lock.c. A wait begins before the real function is called and ends after it; nothing
+ * has to be undone if the thread is cancelled in between, unless it waits for a holder: those
+ * functions are no cancellation points.
+ */
+#ifndef AGENT_LOCKS_H
+#define AGENT_LOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct holder_place;
+
+struct wait {
+	const void *object;
+	int64_t start;		    /* 0: nobody wants to know */
+	struct holder_place *place; /* where its holder finds it, or NULL */
+};
+
+/* A wait for something that is not held: a condition, a semaphore, the end of a thread. */
+struct wait wait_begins(const void *object);
+/* A wait for a lock; who unlocks it is charged. */
+struct wait wait_begins_for_holder(const void *lock);
+/* `what` for the trace. What has failed at once is no wait: it only ends. */
+void wait_ends(struct wait *w, const char *what, bool has_waited);
+
+/* What others have waited for the caller since it took the lock, or since this was asked last. To
+ * be called before the lock is released; charge_holder then after it, so that they don't wait for
+ * that too. */
+struct charge {
+	int64_t delay; /* 0: nobody has waited, or it is not sampled */
+	int64_t stands_for;
+};
+struct charge holder_releases(const void *lock);
+void charge_holder(const struct charge *c);
+
+#endif

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <threads.h>
 #include <time.h>
@@ -64,7 +64,7 @@ static bool is_mine(const pthread_mutex_t *m)
 
 static struct wait mutex_wait_begins(const pthread_mutex_t *m)
 {
-	if (local.inside || is_free(m) || is_mine(m))
+	if (!is_watched() || local.inside || is_free(m) || is_mine(m))
 		return (struct wait){ 0 };
 	return wait_begins_for_holder(m);
 }
@@ -84,7 +84,7 @@ static struct charge mutex_releases(const pthread_mutex_t *m)
 	return holder_releases(m);
 }
 
-static COLD int lock_contended(pthread_mutex_t *m)
+static COLD int lock_slowly(pthread_mutex_t *m)
 {
 	struct wait w = mutex_wait_begins(m);
 	int result = REAL_CALL(pthread_mutex_lock)(m);
@@ -95,19 +95,17 @@ static COLD int lock_contended(pthread_mutex_t *m)
 
 KILN_API int pthread_mutex_lock(pthread_mutex_t *m)
 {
-	if (is_likely(!is_watched() || lock_word(m) == 0))
-		return REAL_CALL(pthread_mutex_lock)(m);
-	return lock_contended(m);
+	__typeof__(&pthread_mutex_lock) real_lock = REAL_KNOWN(pthread_mutex_lock);
+
+	if (is_likely(real_lock && (!is_watched() || lock_word(m) == 0)))
+		return real_lock(m);
+	return lock_slowly(m);
 }
 
 KILN_API int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
 {
-	struct wait w = { 0 };
-	int result;
-
-	if (is_watched())
-		w = mutex_wait_begins(m);
-	result = REAL_CALL(pthread_mutex_timedlock)(m, until);
+	struct wait w = mutex_wait_begins(m);
+	int result = REAL_CALL(pthread_mutex_timedlock)(m, until);
 	wait_ends(&w, "mutex", was_waited(result));
 	return result;
 }
@@ -115,17 +113,13 @@ KILN_API int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *
 KILN_API int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
 				     const struct timespec *until)
 {
-	struct wait w = { 0 };
-	int result;
-
-	if (is_watched())
-		w = mutex_wait_begins(m);
-	result = REAL_CALL(pthread_mutex_clocklock)(m, clock, until);
+	struct wait w = mutex_wait_begins(m);
+	int result = REAL_CALL(pthread_mutex_clocklock)(m, clock, until);
 	wait_ends(&w, "mutex", was_waited(result));
 	return result;
 }
 
-static COLD int unlock_contended(pthread_mutex_t *m)
+static COLD int unlock_slowly(pthread_mutex_t *m)
 {
 	struct charge c = mutex_releases(m);
 	int result = REAL_CALL(pthread_mutex_unlock)(m);
@@ -137,9 +131,11 @@ static COLD int unlock_contended(pthread_mutex_t *m)
 
 KILN_API int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-	if (is_likely(!agent_is_on(ON_MUTEX) || is_not_awaited(m)))
-		return REAL_CALL(pthread_mutex_unlock)(m);
-	return unlock_contended(m);
+	__typeof__(&pthread_mutex_unlock) real_unlock = REAL_KNOWN(pthread_mutex_unlock);
+
+	if (is_likely(real_unlock && (!agent_is_on(ON_MUTEX) || is_not_awaited(m))))
+		return real_unlock(m);
+	return unlock_slowly(m);
 }
 
 /* C11's are the same in other words; libc does not call the functions above for them. */
@@ -163,12 +159,8 @@ KILN_API int mtx_lock(mtx_t *m)
 
 KILN_API int mtx_timedlock(mtx_t *m, const struct timespec *until)
 {
-	struct wait w = { 0 };
-	int result;
-
-	if (is_watched())
-		w = mutex_wait_begins(mutex_of(m));
-	result = REAL_CALL(mtx_timedlock)(m, until);
+	struct wait w = mutex_wait_begins(mutex_of(m));
+	int result = REAL_CALL(mtx_timedlock)(m, until);
 	wait_ends(&w, "mutex", result == thrd_success || result == thrd_timedout);
 	return result;
 }
@@ -330,4 +322,202 @@ KILN_API int cnd_timedwait(cnd_t *cond, mtx_t *m, const struct timespec *until)
 	result = REAL_CALL(cnd_timedwait)(cond, m, until);
 	wait_ends(&w, "cond", result == thrd_success || result == thrd_timedout);
 	return result;
+}
+
+/* ---- semaphores */
+
+/* A call that our own signal has interrupted goes on, see hooks_wait.c. */
+static bool was_interrupted_by_us(int result, uint32_t nsignals)
+{
+	return result == -1 && errno == EINTR && local.nsignals != nsignals;
+}
+
+static bool was_waited_errno(int result)
+{
+	return result == 0 || errno == ETIMEDOUT;
+}
+
+static struct wait sem_wait_begins(const sem_t *sem)
+{
+	const unsigned *value = (const unsigned *)sem; /* glibc: its value is the first word */
+
+	if (!is_watched() || __atomic_load_n(value, __ATOMIC_RELAXED) > 0)
+		return (struct wait){ 0 };
+	return wait_begins(sem);
+}
+
+KILN_API int sem_wait(sem_t *sem)
+{
+	struct wait w = sem_wait_begins(sem);
+	int result;
+
+	if (!w.start)
+		return REAL_CALL(sem_wait)(sem);
+	result = REAL_CALL(sem_wait)(sem);
+	wait_ends(&w, "semaphore", was_waited_errno(result));
+	return result;
+}
+
+KILN_API int sem_timedwait(sem_t *sem, const struct timespec *until)
+{
+	struct wait w = sem_wait_begins(sem);
+	uint32_t nsignals;
+	int result;
+
+	do {
+		nsignals = local.nsignals;
+		result = REAL_CALL(sem_timedwait)(sem, until);
+	} while (was_interrupted_by_us(result, nsignals));
+	wait_ends(&w, "semaphore", was_waited_errno(result));
+	return result;
+}
+
+KILN_API int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
+{
+	struct wait w = sem_wait_begins(sem);
+	uint32_t nsignals;
+	int result;
+
+	do {
+		nsignals = local.nsignals;
+		result = REAL_CALL(sem_clockwait)(sem, clock, until);
+	} while (was_interrupted_by_us(result, nsignals));
+	wait_ends(&w, "semaphore", was_waited_errno(result));
+	return result;
+}
+
+/* ---- barriers */
+
+/* glibc: who has come so far, and where the round began. The last to come does not wait. */
+static bool is_last(const pthread_barrier_t *b)
+{
+	const unsigned *word = (const unsigned *)b;
+	unsigned in = __atomic_load_n(&word[0], __ATOMIC_RELAXED);
+	unsigned round = __atomic_load_n(&word[1], __ATOMIC_RELAXED), count = word[2];
+
+	return in - round + 1 >= count;
+}
+
+KILN_API int pthread_barrier_wait(pthread_barrier_t *b)
+{
+	struct wait w = { 0 };
+	int result;
+
+	if (!is_watched() || is_last(b))
+		return REAL_CALL(pthread_barrier_wait)(b);
+	w = wait_begins(b);
+	result = REAL_CALL(pthread_barrier_wait)(b);
+	wait_ends(&w, "barrier", result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
+	return result;
+}
+
+/* ---- ends of threads. Nobody else can be there first, so these may try before they wait. */
+
+static bool has_ended(pthread_t thread, void **value, int *result)
+{
+	*result = REAL_CALL(pthread_tryjoin_np)(thread, value);
+	return *result == 0;
+}
+
+KILN_API int pthread_join(pthread_t thread, void **value)
+{
+	struct wait w;
+	int result;
+
+	if (!is_watched() || local.inside)
+		return REAL_CALL(pthread_join)(thread, value);
+	if (has_ended(thread, value, &result))
+		return result;
+	w = wait_begins((const void *)thread);
+	result = REAL_CALL(pthread_join)(thread, value);
+	wait_ends(&w, "join", was_waited(result));
+	return result;
+}
+
+KILN_API int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+{
+	struct wait w;
+	int result;
+
+	if (!is_watched() || local.inside)
+		return REAL_CALL(pthread_timedjoin_np)(thread, value, until);
+	w = wait_begins((const void *)thread);
+	result = REAL_CALL(pthread_timedjoin_np)(thread, value, until);
+	wait_ends(&w, "join", was_waited(result));
+	return result;
+}
+
+KILN_API int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
+				  const struct timespec *until)
+{
+	struct wait w;
+	int result;
+
+	if (!is_watched() || local.inside)
+		return REAL_CALL(pthread_clockjoin_np)(thread, value, clock, until);
+	w = wait_begins((const void *)thread);
+	result = REAL_CALL(pthread_clockjoin_np)(thread, value, clock, until);
+	wait_ends(&w, "join", was_waited(result));
+	return result;
+}
+
+KILN_API int thrd_join(thrd_t thread, int *value)
+{
+	struct wait w;
+	int result;
+
+	if (!is_watched() || local.inside)
+		return REAL_CALL(thrd_join)(thread, value);
+	w = wait_begins((const void *)thread);
+	result = REAL_CALL(thrd_join)(thread, value);
+	wait_ends(&w, "join", result == thrd_success);
+	return result;
+}
+
+/* ---- futexes: what std::atomic::wait, Rust and abseil build upon */
+
+typedef long syscall_function(long, long, long, long, long, long, long);
+
+static bool is_futex_wait(long operation)
+{
+	switch (operation & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A copy of the last argument is passed on. Were it left to the compiler to write it back where it
+ * came from, that would be a variable of whoever gave fewer arguments. */
+__attribute__((used, optimize("no-optimize-sibling-calls"))) static long
+syscall_slowly(long number, long a, long b, long c, long d, long e, long f)
+{
+	syscall_function *real_one = __extension__(syscall_function *)(void *) REAL_CALL(syscall);
+	struct wait w = { 0 };
+	long result;
+
+	if (number == SYS_futex && is_watched() && is_futex_wait(b))
+		w = wait_begins((const void *)a);
+	result = real_one(number, a, b, c, d, e, f);
+	wait_ends(&w, "futex", result == 0 || errno == ETIMEDOUT || errno == EINTR);
+	return result;
+}
+
+/* All but futex calls is passed on in a jump, with all the arguments that there may be. */
+__attribute__((naked)) KILN_API long syscall(__attribute__((unused)) long number, ...)
+{
+	__asm__("mov real+%c0(%%rip), %%rax\n\t"
+		"cmp %1, %%rdi\n\t"
+		"je 1f\n\t"
+		"test %%rax, %%rax\n\t"
+		"je 1f\n\t"
+		"jmp *%%rax\n"
+		"1:\tjmp syscall_slowly"
+		:
+		: "i"(offsetof(struct real, syscall_)), "i"(SYS_futex));
 }

@@ -42,6 +42,7 @@ struct holder_place {
 static struct {
 	_Alignas(64) struct holder_place places[PLACES];
 } lines[LINES];
+static atomic_bool is_used; /* a child that has nothing to forget does not touch them */
 
 static struct holder_place *places_of(const void *lock)
 {
@@ -156,8 +157,10 @@ struct wait wait_begins_for_holder(const void *lock)
 {
 	struct wait w = wait_begins(lock);
 
-	if (w.start && agent_is_on(ON_MUTEX))
+	if (w.start && agent_is_on(ON_MUTEX)) {
+		atomic_store_explicit(&is_used, true, memory_order_relaxed);
 		w.place = find_place(lock, w.start);
+	}
 	return w;
 }
 
@@ -265,7 +268,8 @@ static void in_child(void)
 {
 	buckets_reset(&waiters);
 	buckets_reset(&holders);
-	memset(lines, 0, sizeof(lines));
+	if (atomic_exchange(&is_used, false))
+		memset(lines, 0, sizeof(lines));
 	atomic_store(&waits_lost, 0);
 	atomic_store(&charges_lost, 0);
 }

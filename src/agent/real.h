@@ -17,4 +17,7 @@ void real_init(void);
 	(__extension__(__typeof__(&name))(real.name##_ ? real.name##_ \
 						       : (real_init(), real.name##_)))
 
+/* The same for paths where each instruction counts: NULL if it is not resolved yet. */
+#define REAL_KNOWN(name) (__extension__(__typeof__(&name))(real.name##_))
+
 #endif

@@ -14,6 +14,7 @@ struct local {
 	uint32_t tid;	      /* 0: not asked yet */
 	uint64_t random;      /* 0: not seeded yet */
 	uintptr_t stack_top;  /* where its stack ends; 0: not known */
+	uintptr_t stack_low;  /* and where it begins: all in between can be read. 0: not known */
 	uint32_t labels;      /* a set of labels, see label.h; 0: none */
 	uint32_t nsignals;    /* of ours that it got: who waits goes on waiting, see hooks_wait.c */
 	struct thread *self;  /* see thread.h; or NULL */

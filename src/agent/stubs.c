@@ -12,33 +12,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* A */
-WEAK void modules_update(bool later)
-{
-}
-WEAK void modules_forget(uintptr_t address)
-{
-}
-WEAK unsigned modules_count(void)
-{
-	return 0;
-}
-WEAK const struct module *module_get(unsigned number)
-{
-	return NULL;
-}
-WEAK frame_t frame_of(uintptr_t pc)
-{
-	return pc;
-}
-WEAK uintptr_t frame_address(frame_t f)
-{
-	return f;
-}
-WEAK uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t max)
-{
-	frames[0] = start->pc;
-	return 1;
-}
 WEAK bool samples_take(struct sample *s)
 {
 	return false;

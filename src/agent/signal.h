@@ -65,5 +65,7 @@ bool signal_install(void);
 void signal_set_program_action(const struct sigaction *action);
 void signal_get_program_action(struct sigaction *action);
 bool signal_is_installed(void);
+/* Was it sent by the agent? For whoever takes signals with sigwait. */
+bool signal_is_ours(const siginfo_t *info);
 
 #endif

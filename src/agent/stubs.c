@@ -69,6 +69,10 @@ WEAK void cpu_thread_starts(void)
 WEAK void cpu_thread_ends(void)
 {
 }
+WEAK bool signal_is_ours(const siginfo_t *info)
+{
+	return false;
+}
 /* B */
 WEAK void heap_set_rate(size_t mean_bytes)
 {

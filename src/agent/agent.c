@@ -162,13 +162,10 @@ static int64_t run_work(bool is_woken)
 	return next;
 }
 
-static void *run_thread(void *nothing)
+static void run_parts(void)
 {
 	int seen = 0;
 
-	agent_enter(); /* for ever */
-	thread_set_agent(local_tid());
-	prctl(PR_SET_NAME, "kiln");
 	for (bool is_woken = true;;) {
 		int64_t next = atomic_load(&finish) ? INT64_MAX : run_work(is_woken);
 
@@ -179,12 +176,21 @@ static void *run_thread(void *nothing)
 		is_woken = atomic_load(&thread.wakes) != seen;
 		seen = atomic_load(&thread.wakes);
 	}
-	return nothing;
+}
+
+static void *run_thread(void *run)
+{
+	agent_enter(); /* for ever */
+	thread_set_agent(local_tid());
+	prctl(PR_SET_NAME, "kiln");
+	((void (*)(void))run)();
+	thread_forget_agent(local_tid());
+	return NULL;
 }
 
 /* The thread has all signals blocked from its first instruction on. Programs with much thread-local
  * data need a larger stack than ours. */
-static bool create_thread(void)
+bool agent_create_thread(void (*run)(void))
 {
 	sigset_t all, kept;
 	pthread_attr_t attributes;
@@ -198,13 +204,12 @@ static bool create_thread(void)
 	for (size_t bytes = STACK_BYTES; failed == EINVAL && bytes <= 64 * STACK_BYTES;
 	     bytes *= 8) {
 		pthread_attr_setstacksize(&attributes, bytes);
-		failed = REAL_CALL(pthread_create)(&id, &attributes, run_thread, NULL);
+		failed = REAL_CALL(pthread_create)(&id, &attributes, run_thread, (void *)run);
 	}
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &kept, NULL);
 	if (failed)
-		agent_say("cannot start the agent's thread: %s; nothing is profiled",
-			  strerrordesc_np(failed));
+		agent_say("cannot start the agent's thread: %s", strerrordesc_np(failed));
 	return !failed;
 }
 
@@ -217,7 +222,7 @@ bool agent_start_thread(void)
 	if (atomic_load(&thread.state) || !atomic_compare_exchange_strong(&thread.state, &was, 1))
 		return true;
 	agent_enter();
-	if (!create_thread())
+	if (!agent_create_thread(run_parts))
 		atomic_store(&thread.state, 0);
 	agent_leave();
 	errno = kept;

@@ -162,10 +162,18 @@ static int64_t run_work(bool is_woken)
 	return next;
 }
 
-static void run_parts(void)
+void agent_thread_begins(void)
+{
+	agent_enter(); /* for ever */
+	thread_set_agent(local_tid());
+	prctl(PR_SET_NAME, "kiln");
+}
+
+static void *run_parts(void *nothing)
 {
 	int seen = 0;
 
+	agent_thread_begins();
 	for (bool is_woken = true;;) {
 		int64_t next = atomic_load(&finish) ? INT64_MAX : run_work(is_woken);
 
@@ -176,21 +184,12 @@ static void run_parts(void)
 		is_woken = atomic_load(&thread.wakes) != seen;
 		seen = atomic_load(&thread.wakes);
 	}
-}
-
-static void *run_thread(void *run)
-{
-	agent_enter(); /* for ever */
-	thread_set_agent(local_tid());
-	prctl(PR_SET_NAME, "kiln");
-	((void (*)(void))run)();
-	thread_forget_agent(local_tid());
-	return NULL;
+	return nothing;
 }
 
 /* The thread has all signals blocked from its first instruction on. Programs with much thread-local
  * data need a larger stack than ours. */
-bool agent_create_thread(void (*run)(void))
+bool agent_create_thread(void *(*run)(void *))
 {
 	sigset_t all, kept;
 	pthread_attr_t attributes;
@@ -204,7 +203,7 @@ bool agent_create_thread(void (*run)(void))
 	for (size_t bytes = STACK_BYTES; failed == EINVAL && bytes <= 64 * STACK_BYTES;
 	     bytes *= 8) {
 		pthread_attr_setstacksize(&attributes, bytes);
-		failed = REAL_CALL(pthread_create)(&id, &attributes, run_thread, (void *)run);
+		failed = REAL_CALL(pthread_create)(&id, &attributes, run, NULL);
 	}
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &kept, NULL);

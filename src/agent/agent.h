@@ -45,8 +45,9 @@ extern bool agent_is_inert;
 
 /* Starts the agent thread if it does not run. Anything may call it, but signal handlers. */
 bool agent_start_thread(void);
-/* A further thread of the agent's, which is told by agent_say if it cannot be. */
-bool agent_create_thread(void (*run)(void));
+/* A further thread of the agent's, which begins with agent_thread_begins. False: agent_say told. */
+bool agent_create_thread(void *(*run)(void *));
+void agent_thread_begins(void);
 /* Wakes it up before its time. Any context. */
 void agent_wake(void);
 

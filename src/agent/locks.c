@@ -219,13 +219,20 @@ void charge_holder(const struct charge *c)
 
 /* ---- settings */
 
+/* Both are switched once, however often their settings change. */
+static void change(unsigned what, bool was_on, bool is_on)
+{
+	if (is_on && !was_on)
+		agent_switch_on(what);
+	if (was_on && !is_on)
+		agent_switch_off(what);
+}
+
 void mutex_set_fraction(int one_of)
 {
-	atomic_store(&fraction, one_of > 0 ? one_of : 0);
-	if (one_of > 0)
-		agent_switch_on(ON_MUTEX);
-	else
-		agent_switch_off(ON_MUTEX);
+	int fresh = one_of > 0 ? one_of : 0;
+
+	change(ON_MUTEX, atomic_exchange(&fraction, fresh) > 0, fresh > 0);
 }
 
 int mutex_fraction(void)
@@ -235,11 +242,9 @@ int mutex_fraction(void)
 
 void block_set_rate(int64_t nanoseconds)
 {
-	atomic_store(&rate, nanoseconds > 0 ? nanoseconds : 0);
-	if (nanoseconds > 0)
-		agent_switch_on(ON_BLOCK);
-	else
-		agent_switch_off(ON_BLOCK);
+	int64_t fresh = nanoseconds > 0 ? nanoseconds : 0;
+
+	change(ON_BLOCK, atomic_exchange(&rate, fresh) > 0, fresh > 0);
 }
 
 int64_t block_rate(void)
@@ -272,6 +277,8 @@ static void in_child(void)
 		memset(lines, 0, sizeof(lines));
 	atomic_store(&waits_lost, 0);
 	atomic_store(&charges_lost, 0);
+	atomic_store(&fraction, 0);
+	atomic_store(&rate, 0);
 }
 
 const struct agent_part part_locks = { .name = "locks", .init = init, .in_child = in_child };

@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -87,6 +88,8 @@ void agent_switch_off(unsigned what)
 
 static struct {
 	atomic_int state; /* 0: there is none */
+	atomic_uint tid;
+	atomic_bool is_main_gone;
 	atomic_int wakes; /* changes with each agent_wake */
 	int64_t due[NPARTS];
 } thread;
@@ -134,8 +137,7 @@ static void run_at_exit(void)
 	wake_all(&finish);
 }
 
-/* As the signal would have done without us: the exit status tells. */
-static void die_by(int signal)
+void die_by(int signal)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL };
 	sigset_t set;
@@ -162,6 +164,29 @@ static int64_t run_work(bool is_woken)
 	return next;
 }
 
+void agent_main_ends(void)
+{
+	atomic_store(&thread.is_main_gone, true);
+	if (atomic_load(&thread.state))
+		agent_wake();
+}
+
+/* Without us the process would have ended with its last thread. The main one is still listed. */
+static int64_t end_if_alone(int64_t next)
+{
+	int64_t soon = now_ns() + SECOND / 20;
+	uint32_t *tids = NULL;
+	size_t bytes = 0;
+	bool is_alone = threads_list(&tids, &bytes) == 1;
+
+	pages_unmap(tids, bytes);
+	if (is_alone) {
+		local.inside = 0; /* the program's exit handlers are not ours */
+		exit(0);
+	}
+	return next < soon ? next : soon;
+}
+
 void agent_thread_begins(void)
 {
 	agent_enter(); /* for ever */
@@ -174,12 +199,15 @@ static void *run_parts(void *nothing)
 	int seen = 0;
 
 	agent_thread_begins();
+	atomic_store(&thread.tid, local_tid());
 	for (bool is_woken = true;;) {
 		int64_t next = atomic_load(&finish) ? INT64_MAX : run_work(is_woken);
 
 		run_at_exit();
 		if (atomic_load(&finish_signal))
 			die_by(atomic_load(&finish_signal));
+		if (atomic_load(&thread.is_main_gone))
+			next = end_if_alone(next);
 		sleep_on(&thread.wakes, seen, next);
 		is_woken = atomic_load(&thread.wakes) != seen;
 		seen = atomic_load(&thread.wakes);
@@ -230,27 +258,19 @@ bool agent_start_thread(void)
 
 /* ---- the end */
 
-bool agent_has_work_at_exit(void)
-{
-	for (unsigned i = 0; i < NPARTS; i++)
-		if (parts[i]->at_exit)
-			return true;
-	return false;
-}
-
 void agent_finish(void)
 {
 	int was = NOT_ASKED, kept = errno;
 	int64_t until = now_ns() + (int64_t)FINISH_SECONDS * SECOND;
 
-	if (!agent_is_ours() || thread_is_agent(local_tid()) || !agent_has_work_at_exit())
+	if (!agent_is_ours())
 		return;
 	/* Who interrupted the agent may hold a lock that the agent's thread needs. */
 	if (local.inside)
 		until -= (int64_t)(FINISH_SECONDS - 1) * SECOND;
 	agent_enter();
 	atomic_compare_exchange_strong(&finish, &was, ASKED);
-	if (atomic_load(&thread.state))
+	if (atomic_load(&thread.state) && atomic_load(&thread.tid) != local_tid())
 		agent_wake();
 	else
 		run_at_exit();
@@ -293,6 +313,8 @@ void parts_in_child(void)
 	memset(switches.users, 0, sizeof(switches.users));
 	atomic_store(&thread.state, 0);
 	atomic_store(&finish, NOT_ASKED);
+	atomic_store(&finish_signal, 0);
+	atomic_store(&owner, getpid());
 	lock_give(&switches.lock);
 	for (unsigned i = 0; i < NPARTS; i++)
 		if (parts[i]->in_child)
@@ -359,8 +381,9 @@ static void init_parts(void)
 
 void agent_restart(void)
 {
-	atomic_store(&owner, getpid());
+	agent_enter();
 	init_parts();
+	agent_leave();
 }
 
 __attribute__((constructor(101))) static void init(void)
@@ -372,6 +395,9 @@ __attribute__((constructor(101))) static void init(void)
 	agent_is_inert = must_be_inert();
 	if (!agent_is_inert) {
 		atomic_store(&owner, getpid());
+		settings_claim();
+		fork_init();
+		exit_init();
 		init_parts();
 	}
 	agent_leave();

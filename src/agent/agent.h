@@ -32,9 +32,11 @@ void agent_switch_off(unsigned what);
 /* Every variable of the environment is one line in settings.def. */
 struct settings {
 #define SETTING_TEXT(field, variable, about) const char *field; /* NULL: not set */
+#define SETTING_FILE(field, variable, about) const char *field;
 #define SETTING_NUMBER(field, variable, standard, about) int64_t field;
 #include "agent/settings.def"
 #undef SETTING_TEXT
+#undef SETTING_FILE
 #undef SETTING_NUMBER
 };
 extern struct settings settings;

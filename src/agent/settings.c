@@ -10,9 +10,11 @@
 
 struct settings settings = {
 #define SETTING_TEXT(field, variable, about)
+#define SETTING_FILE(field, variable, about)
 #define SETTING_NUMBER(field, variable, standard, about) .field = standard,
 #include "agent/settings.def"
 #undef SETTING_TEXT
+#undef SETTING_FILE
 #undef SETTING_NUMBER
 };
 
@@ -20,11 +22,14 @@ static const struct setting {
 	const char *variable;
 	const char **text; /* or NULL, and */
 	int64_t *number;
+	bool is_file;
 } known[] = {
-#define SETTING_TEXT(field, variable, about) { variable, &settings.field, NULL },
-#define SETTING_NUMBER(field, variable, standard, about) { variable, NULL, &settings.field },
+#define SETTING_TEXT(field, variable, about) { variable, &settings.field, NULL, false },
+#define SETTING_FILE(field, variable, about) { variable, &settings.field, NULL, true },
+#define SETTING_NUMBER(field, variable, standard, about) { variable, NULL, &settings.field, false },
 #include "agent/settings.def"
 #undef SETTING_TEXT
+#undef SETTING_FILE
 #undef SETTING_NUMBER
 };
 
@@ -62,31 +67,83 @@ static void set_number(const struct setting *s, const char *text)
 		*s->number = value;
 }
 
+/* A program that is started by this one must not overwrite its file: what it inherits is
+ * "file%=PID", which is the file for whom execs in the same process, and file.PID for others. */
+static const char OWNER[] = "%=";
+
+static const char *without_owner(const char *text)
+{
+	const char *mark = strstr(text, OWNER);
+	size_t n = mark ? (size_t)(mark - text) : strlen(text);
+	char *copy = region_alloc(&texts, n + sizeof(".%p"));
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, n);
+	if (mark && atoi(mark + 2) != getpid())
+		strcpy(copy + n, ".%p");
+	return copy;
+}
+
+static void set_owner(char **entry)
+{
+	size_t n = strlen(*entry) + sizeof(OWNER) + sizeof("4194304");
+	char *changed;
+
+	if (strstr(*entry, "%p") || strstr(*entry, OWNER))
+		return;
+	changed = region_alloc(&texts, n);
+	if (!changed)
+		return;
+	snprintf(changed, n, "%s%s%d", *entry, OWNER, (int)getpid());
+	*entry = changed;
+}
+
 static void set(const struct setting *s, const char *text)
 {
 	if (!*text)
 		return; /* the same as not set */
-	if (s->number)
+	if (s->number) {
 		set_number(s, text);
-	else
+	} else if (s->is_file) {
+		*s->text = without_owner(text);
+	} else {
 		*s->text = region_text(&texts, text, strlen(text));
+	}
+}
+
+/* NULL: the entry of the environment is none of ours. */
+static const struct setting *find(const char *entry)
+{
+	size_t n = strcspn(entry, "=");
+
+	if (strncmp(entry, "KILN_", 5) == 0)
+		for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+			if (strncmp(known[i].variable, entry, n) == 0 && !known[i].variable[n])
+				return &known[i];
+	return NULL;
 }
 
 void settings_read(void)
 {
 	for (char **e = environ; e && *e; e++) {
-		const char *equals = strchr(*e, '=');
-		size_t i = 0, n = equals ? (size_t)(equals - *e) : 0;
+		const struct setting *s = find(*e);
+		size_t n = strcspn(*e, "=");
 
-		if (strncmp(*e, "KILN_", 5) != 0 || !n)
-			continue;
-		while (i < sizeof(known) / sizeof(*known) &&
-		       (strncmp(known[i].variable, *e, n) != 0 || known[i].variable[n]))
-			i++;
-		if (i < sizeof(known) / sizeof(*known))
-			set(&known[i], equals + 1);
-		else if (strncmp(*e, "KILN_LIBRARY=", 13) != 0)
+		if (s && (*e)[n])
+			set(s, *e + n + 1);
+		else if (strncmp(*e, "KILN_", 5) == 0 && strncmp(*e, "KILN_LIBRARY=", 13) != 0)
 			agent_say("%.*s is set, but there is no such setting; see kiln-agent(7)",
 				  n < 100 ? (int)n : 100, *e);
+	}
+}
+
+void settings_claim(void)
+{
+	for (char **e = environ; e && *e; e++) {
+		const struct setting *s = find(*e);
+
+		if (s && s->is_file)
+			set_owner(e);
 	}
 }

@@ -1,0 +1,220 @@
+/* files.c - profiles in files: at exit, each so many seconds, and between two signals. */
+#include "agent/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/life.h"
+#include "agent/local.h"
+#include "agent/outfile.h"
+#include "agent/profiles.h"
+#include "agent/taken.h"
+
+enum { SECOND = 1000000000 };
+
+static struct file {
+	const char *profile, *variable;
+	const char *const *pattern;
+	bool is_open, is_running;
+	unsigned nwritten; /* by signals */
+	struct outfile to;
+} files[] = {
+	{ .profile = "profile", .variable = "KILN_CPU_PROFILE", .pattern = &settings.cpu_profile },
+	{ .profile = "wall", .variable = "KILN_WALL_PROFILE", .pattern = &settings.wall_profile },
+	{ .profile = "heap", .variable = "KILN_HEAP_PROFILE", .pattern = &settings.heap_profile },
+	{ .profile = "allocs",
+	  .variable = "KILN_ALLOCS_PROFILE",
+	  .pattern = &settings.allocs_profile },
+	{ .profile = "mutex",
+	  .variable = "KILN_MUTEX_PROFILE",
+	  .pattern = &settings.mutex_profile },
+	{ .profile = "block",
+	  .variable = "KILN_BLOCK_PROFILE",
+	  .pattern = &settings.block_profile },
+	{ .profile = "trace", .variable = "KILN_TRACE", .pattern = &settings.trace },
+};
+enum { FILE_CPU, FILE_WALL, FILE_TRACE = 6, NFILES };
+
+static int64_t next_write = INT64_MAX;
+static atomic_uint toggles; /* signals that came */
+static unsigned toggles_seen;
+
+static void say_failure(const struct file *f, const char *what)
+{
+	agent_say("cannot %s %s/%s (%s): %s", what, f->to.path, f->to.name, f->variable,
+		  strerrordesc_np(errno));
+}
+
+/* Some are recorded only when somebody wants them. */
+static void start(struct file *f)
+{
+	long kind = f - files;
+	bool ok = kind == FILE_CPU     ? cpu_start((int)settings.cpu_rate)
+		  : kind == FILE_WALL  ? wall_start((int)settings.wall_rate)
+		  : kind == FILE_TRACE ? trace_start()
+				       : true;
+
+	f->is_running = ok;
+	if (!ok)
+		say_failure(f, "record anything for");
+}
+
+static bool collect(const struct file *f, struct record *r, bool is_last)
+{
+	long kind = f - files;
+
+	if (kind == FILE_CPU)
+		return is_last ? cpu_stop(r) : profile_collect(&profile_cpu, r);
+	if (kind == FILE_WALL && is_last)
+		return wall_stop(r);
+	return profile_collect(profile_find(f->profile), r);
+}
+
+static bool encode(const struct file *f, struct out *o, bool is_last)
+{
+	struct record r = { 0 };
+	bool ok = true;
+
+	if (f - files == FILE_TRACE) {
+		trace_stop(o);
+		return true;
+	}
+	ok = collect(f, &r, is_last);
+	if (ok)
+		record_write(o, f - files == FILE_CPU ? &profile_cpu : profile_find(f->profile),
+			     &r);
+	record_release(&r);
+	return ok;
+}
+
+/* `is_last`: nothing more is recorded for it. */
+static bool write_now(struct file *f, const char *suffix, bool is_last)
+{
+	struct out o = { 0 };
+	bool ok = encode(f, &o, is_last) && outfile_write(&f->to, suffix, &o);
+
+	if (!ok)
+		say_failure(f, "write");
+	else if (settings.verbose)
+		agent_say("wrote %s/%s%s", f->to.path, f->to.name, suffix);
+	out_release(&o);
+	if (is_last)
+		f->is_running = false;
+	return ok;
+}
+
+static bool open_file(struct file *f, const char *pattern)
+{
+	char name[64];
+
+	if (!pattern) {
+		snprintf(name, sizeof(name), "kiln-%s.%%p.pb.gz", f->profile);
+		pattern = name;
+	}
+	f->is_open = outfile_open(&f->to, pattern, agent_child == CHILD_FOLLOWED);
+	if (!f->is_open)
+		say_failure(f, "write to");
+	return f->is_open;
+}
+
+bool files_write(const char *profile)
+{
+	for (struct file *f = files; f < files + NFILES; f++)
+		if (strcmp(f->profile, profile) == 0)
+			return (f->is_open || open_file(f, *f->pattern)) && write_now(f, "", false);
+	return false;
+}
+
+/* ---- between two signals */
+
+static void on_toggle(int signal)
+{
+	(void)signal;
+	atomic_fetch_add(&toggles, 1);
+	local.nsignals++; /* what it interrupted goes on */
+	agent_wake();
+}
+
+static void toggle(void)
+{
+	struct file *f = &files[FILE_CPU];
+	char suffix[16];
+
+	if (!f->is_running) {
+		start(f);
+		return;
+	}
+	snprintf(suffix, sizeof(suffix), ".%u", ++f->nwritten);
+	write_now(f, suffix, true);
+}
+
+static void init_toggle(void)
+{
+	int signal = (int)settings.toggle_signal;
+
+	if (!files[FILE_CPU].is_open && !open_file(&files[FILE_CPU], settings.cpu_profile))
+		return;
+	if (!agent_start_thread() || !signal_take(signal, on_toggle))
+		agent_say("KILN_TOGGLE_SIGNAL=%d: the program uses that signal itself; "
+			  "choose another, as SIGUSR2",
+			  signal);
+}
+
+/* ---- the part */
+
+static void init(void)
+{
+	for (struct file *f = files; f < files + NFILES; f++) {
+		if (!*f->pattern || !open_file(f, *f->pattern))
+			continue;
+		if (f != &files[FILE_CPU] || !settings.toggle_signal)
+			start(f);
+		agent_start_thread();
+		exit_watch_signals();
+		if (settings.every)
+			next_write = now_ns() + settings.every * SECOND;
+	}
+	if (settings.toggle_signal)
+		init_toggle();
+}
+
+static int64_t work(int64_t now)
+{
+	for (; toggles_seen != atomic_load(&toggles); toggles_seen++)
+		toggle();
+	if (now < next_write)
+		return next_write;
+	for (struct file *f = files; f < files + NFILES; f++)
+		if (f->is_running && f != &files[FILE_TRACE])
+			write_now(f, "", false);
+	next_write += settings.every * SECOND;
+	return next_write;
+}
+
+static void at_exit(void)
+{
+	char suffix[16] = "";
+
+	for (struct file *f = files; f < files + NFILES; f++) {
+		if (f == &files[FILE_CPU] && settings.toggle_signal)
+			snprintf(suffix, sizeof(suffix), ".%u", ++f->nwritten);
+		if (f->is_running)
+			write_now(f, f == &files[FILE_CPU] ? suffix : "", true);
+	}
+}
+
+static void in_child(void)
+{
+	for (struct file *f = files; f < files + NFILES; f++) {
+		if (f->is_open)
+			outfile_close(&f->to);
+		f->is_open = f->is_running = false;
+	}
+	next_write = INT64_MAX;
+	toggles_seen = atomic_load(&toggles);
+}
+
+const struct agent_part part_files = {
+	.name = "files", .init = init, .work = work, .at_exit = at_exit, .in_child = in_child
+};

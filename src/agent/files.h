@@ -1,0 +1,11 @@
+/* files.h - profiles in files, as the settings name them. */
+#ifndef AGENT_FILES_H
+#define AGENT_FILES_H
+
+#include <stdbool.h>
+
+/* Writes a profile now, by its name on /debug/pprof/: to the file that the settings name, or to
+ * kiln-NAME.PID.pb.gz. Says what went wrong. By the agent's thread. */
+bool files_write(const char *profile);
+
+#endif

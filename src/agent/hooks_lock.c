@@ -18,10 +18,13 @@
 #include "agent/local.h"
 #include "agent/locks.h"
 #include "agent/real.h"
+#include "agent/wait.h"
 #include "kiln.h"
 
 #define COLD __attribute__((noinline, cold))
 #define is_likely(x) __builtin_expect(!!(x), 1)
+
+enum { SECOND = 1000000000 };
 
 static inline bool is_watched(void)
 {
@@ -62,11 +65,11 @@ static bool is_mine(const pthread_mutex_t *m)
 	return (m->__data.__kind & MUTEX_TYPE) != 0 && m->__data.__owner == (int)local_tid();
 }
 
-static struct wait mutex_wait_begins(const pthread_mutex_t *m)
+static struct contention mutex_contention_begins(const pthread_mutex_t *m)
 {
 	if (!is_watched() || local.inside || is_free(m) || is_mine(m))
-		return (struct wait){ 0 };
-	return wait_begins_for_holder(m);
+		return (struct contention){ 0 };
+	return contention_begins_with_holder(m);
 }
 
 /* Who spins for an adaptive one does not say so in the word. */
@@ -86,10 +89,10 @@ static struct charge mutex_releases(const pthread_mutex_t *m)
 
 static COLD int lock_slowly(pthread_mutex_t *m)
 {
-	struct wait w = mutex_wait_begins(m);
+	struct contention c = mutex_contention_begins(m);
 	int result = REAL_CALL(pthread_mutex_lock)(m);
 
-	wait_ends(&w, "mutex", was_waited(result));
+	contention_ends(&c, "mutex", was_waited(result));
 	return result;
 }
 
@@ -104,28 +107,28 @@ KILN_API int pthread_mutex_lock(pthread_mutex_t *m)
 
 KILN_API int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
 {
-	struct wait w = mutex_wait_begins(m);
+	struct contention c = mutex_contention_begins(m);
 	int result = REAL_CALL(pthread_mutex_timedlock)(m, until);
-	wait_ends(&w, "mutex", was_waited(result));
+	contention_ends(&c, "mutex", was_waited(result));
 	return result;
 }
 
 KILN_API int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
 				     const struct timespec *until)
 {
-	struct wait w = mutex_wait_begins(m);
+	struct contention c = mutex_contention_begins(m);
 	int result = REAL_CALL(pthread_mutex_clocklock)(m, clock, until);
-	wait_ends(&w, "mutex", was_waited(result));
+	contention_ends(&c, "mutex", was_waited(result));
 	return result;
 }
 
 static COLD int unlock_slowly(pthread_mutex_t *m)
 {
-	struct charge c = mutex_releases(m);
+	struct charge owed = mutex_releases(m);
 	int result = REAL_CALL(pthread_mutex_unlock)(m);
 
 	if (result == 0)
-		charge_holder(&c);
+		charge_holder(&owed);
 	return result;
 }
 
@@ -147,34 +150,34 @@ static pthread_mutex_t *mutex_of(mtx_t *m)
 
 KILN_API int mtx_lock(mtx_t *m)
 {
-	struct wait w = { 0 };
+	struct contention c = { 0 };
 	int result;
 
 	if (is_watched() && lock_word(mutex_of(m)) != 0)
-		w = mutex_wait_begins(mutex_of(m));
+		c = mutex_contention_begins(mutex_of(m));
 	result = REAL_CALL(mtx_lock)(m);
-	wait_ends(&w, "mutex", result == thrd_success);
+	contention_ends(&c, "mutex", result == thrd_success);
 	return result;
 }
 
 KILN_API int mtx_timedlock(mtx_t *m, const struct timespec *until)
 {
-	struct wait w = mutex_wait_begins(mutex_of(m));
+	struct contention c = mutex_contention_begins(mutex_of(m));
 	int result = REAL_CALL(mtx_timedlock)(m, until);
-	wait_ends(&w, "mutex", result == thrd_success || result == thrd_timedout);
+	contention_ends(&c, "mutex", result == thrd_success || result == thrd_timedout);
 	return result;
 }
 
 KILN_API int mtx_unlock(mtx_t *m)
 {
-	struct charge c = { 0 };
+	struct charge owed = { 0 };
 	int result;
 
 	if (agent_is_on(ON_MUTEX) && !is_not_awaited(mutex_of(m)))
-		c = mutex_releases(mutex_of(m));
+		owed = mutex_releases(mutex_of(m));
 	result = REAL_CALL(mtx_unlock)(m);
 	if (result == thrd_success)
-		charge_holder(&c);
+		charge_holder(&owed);
 	return result;
 }
 
@@ -183,7 +186,7 @@ KILN_API int mtx_unlock(mtx_t *m)
 /* glibc: the first word of one. Readers are counted above these bits. */
 enum { WRITE_PHASE = 1, WRITE_LOCKED = 2, READER_BITS = 3 };
 
-static struct wait read_wait_begins(const pthread_rwlock_t *l)
+static struct contention read_contention_begins(const pthread_rwlock_t *l)
 {
 	unsigned word = __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED);
 	unsigned held = WRITE_LOCKED;
@@ -192,197 +195,188 @@ static struct wait read_wait_begins(const pthread_rwlock_t *l)
 	if (l->__data.__flags == PTHREAD_RWLOCK_PREFER_READER_NP)
 		held |= WRITE_PHASE;
 	if (local.inside || (word & held) != held)
-		return (struct wait){ 0 };
-	return wait_begins_for_holder(l);
+		return (struct contention){ 0 };
+	return contention_begins_with_holder(l);
 }
 
-static struct wait write_wait_begins(const pthread_rwlock_t *l)
+static struct contention write_contention_begins(const pthread_rwlock_t *l)
 {
 	unsigned word = __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED);
 
 	if (local.inside || ((word & WRITE_LOCKED) == 0 && word >> READER_BITS == 0))
-		return (struct wait){ 0 };
-	return wait_begins_for_holder(l);
+		return (struct contention){ 0 };
+	return contention_begins_with_holder(l);
 }
 
-#define RWLOCK_HOOK(name, begins, what, parameters, ...) \
-	KILN_API int name parameters                     \
-	{                                                \
-		struct wait w = { 0 };                   \
-		int result;                              \
-                                                         \
-		if (is_watched())                        \
-			w = begins(l);                   \
-		result = REAL_CALL(name)(__VA_ARGS__);   \
-		wait_ends(&w, what, was_waited(result)); \
-		return result;                           \
+#define RWLOCK_HOOK(name, begins, what, parameters, ...)       \
+	KILN_API int name parameters                           \
+	{                                                      \
+		struct contention c = { 0 };                   \
+		int result;                                    \
+                                                               \
+		if (is_watched())                              \
+			c = begins(l);                         \
+		result = REAL_CALL(name)(__VA_ARGS__);         \
+		contention_ends(&c, what, was_waited(result)); \
+		return result;                                 \
 	}
 
-RWLOCK_HOOK(pthread_rwlock_rdlock, read_wait_begins, "rwlock read", (pthread_rwlock_t * l), l)
-RWLOCK_HOOK(pthread_rwlock_wrlock, write_wait_begins, "rwlock write", (pthread_rwlock_t * l), l)
-RWLOCK_HOOK(pthread_rwlock_timedrdlock, read_wait_begins, "rwlock read",
+RWLOCK_HOOK(pthread_rwlock_rdlock, read_contention_begins, "rwlock read", (pthread_rwlock_t * l), l)
+RWLOCK_HOOK(pthread_rwlock_wrlock, write_contention_begins, "rwlock write", (pthread_rwlock_t * l),
+	    l)
+RWLOCK_HOOK(pthread_rwlock_timedrdlock, read_contention_begins, "rwlock read",
 	    (pthread_rwlock_t * l, const struct timespec *until), l, until)
-RWLOCK_HOOK(pthread_rwlock_timedwrlock, write_wait_begins, "rwlock write",
+RWLOCK_HOOK(pthread_rwlock_timedwrlock, write_contention_begins, "rwlock write",
 	    (pthread_rwlock_t * l, const struct timespec *until), l, until)
-RWLOCK_HOOK(pthread_rwlock_clockrdlock, read_wait_begins, "rwlock read",
+RWLOCK_HOOK(pthread_rwlock_clockrdlock, read_contention_begins, "rwlock read",
 	    (pthread_rwlock_t * l, clockid_t clock, const struct timespec *until), l, clock, until)
-RWLOCK_HOOK(pthread_rwlock_clockwrlock, write_wait_begins, "rwlock write",
+RWLOCK_HOOK(pthread_rwlock_clockwrlock, write_contention_begins, "rwlock write",
 	    (pthread_rwlock_t * l, clockid_t clock, const struct timespec *until), l, clock, until)
 
 KILN_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
-	struct charge c = { 0 };
+	struct charge owed = { 0 };
 	int result;
 
 	/* Of readers only the last lets somebody in. */
 	if (agent_is_on(ON_MUTEX) && l->__data.__readers >> READER_BITS <= 1)
-		c = holder_releases(l);
+		owed = holder_releases(l);
 	result = REAL_CALL(pthread_rwlock_unlock)(l);
 	if (result == 0)
-		charge_holder(&c);
+		charge_holder(&owed);
 	return result;
 }
 
 /* ---- conditions: the wait is one, and lets others into the mutex */
 
-static struct wait cond_wait_begins(const void *cond, const pthread_mutex_t *m)
+static struct contention cond_contention_begins(const void *cond, const pthread_mutex_t *m)
 {
-	struct charge c = { 0 };
+	struct charge owed = { 0 };
 
 	if (local.inside)
-		return (struct wait){ 0 };
+		return (struct contention){ 0 };
 	if (agent_is_on(ON_MUTEX) && !is_not_awaited(m))
-		c = mutex_releases(m);
-	charge_holder(&c);
-	return wait_begins(cond);
+		owed = mutex_releases(m);
+	charge_holder(&owed);
+	return contention_begins(cond);
 }
 
 KILN_API int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *m)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched())
 		return REAL_CALL(pthread_cond_wait)(cond, m);
-	w = cond_wait_begins(cond, m);
+	c = cond_contention_begins(cond, m);
 	result = REAL_CALL(pthread_cond_wait)(cond, m);
-	wait_ends(&w, "cond", was_waited(result));
+	contention_ends(&c, "cond", was_waited(result));
 	return result;
 }
 
 KILN_API int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *m,
 				    const struct timespec *until)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched())
 		return REAL_CALL(pthread_cond_timedwait)(cond, m, until);
-	w = cond_wait_begins(cond, m);
+	c = cond_contention_begins(cond, m);
 	result = REAL_CALL(pthread_cond_timedwait)(cond, m, until);
-	wait_ends(&w, "cond", was_waited(result));
+	contention_ends(&c, "cond", was_waited(result));
 	return result;
 }
 
 KILN_API int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *m, clockid_t clock,
 				    const struct timespec *until)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched())
 		return REAL_CALL(pthread_cond_clockwait)(cond, m, clock, until);
-	w = cond_wait_begins(cond, m);
+	c = cond_contention_begins(cond, m);
 	result = REAL_CALL(pthread_cond_clockwait)(cond, m, clock, until);
-	wait_ends(&w, "cond", was_waited(result));
+	contention_ends(&c, "cond", was_waited(result));
 	return result;
 }
 
 KILN_API int cnd_wait(cnd_t *cond, mtx_t *m)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched())
 		return REAL_CALL(cnd_wait)(cond, m);
-	w = cond_wait_begins(cond, mutex_of(m));
+	c = cond_contention_begins(cond, mutex_of(m));
 	result = REAL_CALL(cnd_wait)(cond, m);
-	wait_ends(&w, "cond", result == thrd_success);
+	contention_ends(&c, "cond", result == thrd_success);
 	return result;
 }
 
 KILN_API int cnd_timedwait(cnd_t *cond, mtx_t *m, const struct timespec *until)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched())
 		return REAL_CALL(cnd_timedwait)(cond, m, until);
-	w = cond_wait_begins(cond, mutex_of(m));
+	c = cond_contention_begins(cond, mutex_of(m));
 	result = REAL_CALL(cnd_timedwait)(cond, m, until);
-	wait_ends(&w, "cond", result == thrd_success || result == thrd_timedout);
+	contention_ends(&c, "cond", result == thrd_success || result == thrd_timedout);
 	return result;
 }
 
 /* ---- semaphores */
-
-/* A call that our own signal has interrupted goes on, see hooks_wait.c. */
-static bool was_interrupted_by_us(int result, uint32_t nsignals)
-{
-	return result == -1 && errno == EINTR && local.nsignals != nsignals;
-}
 
 static bool was_waited_errno(int result)
 {
 	return result == 0 || errno == ETIMEDOUT;
 }
 
-static struct wait sem_wait_begins(const sem_t *sem)
+static struct contention sem_contention_begins(const sem_t *sem)
 {
 	const unsigned *value = (const unsigned *)sem; /* glibc: its value is the first word */
 
 	if (!is_watched() || __atomic_load_n(value, __ATOMIC_RELAXED) > 0)
-		return (struct wait){ 0 };
-	return wait_begins(sem);
+		return (struct contention){ 0 };
+	return contention_begins(sem);
 }
 
 KILN_API int sem_wait(sem_t *sem)
 {
-	struct wait w = sem_wait_begins(sem);
+	struct contention c = sem_contention_begins(sem);
 	int result;
 
-	if (!w.start)
+	if (!c.start)
 		return REAL_CALL(sem_wait)(sem);
 	result = REAL_CALL(sem_wait)(sem);
-	wait_ends(&w, "semaphore", was_waited_errno(result));
+	contention_ends(&c, "semaphore", was_waited_errno(result));
 	return result;
 }
 
 KILN_API int sem_timedwait(sem_t *sem, const struct timespec *until)
 {
-	struct wait w = sem_wait_begins(sem);
-	uint32_t nsignals;
+	struct contention c = sem_contention_begins(sem);
+	struct wait w = wait_begin(false);
 	int result;
 
-	do {
-		nsignals = local.nsignals;
-		result = REAL_CALL(sem_timedwait)(sem, until);
-	} while (was_interrupted_by_us(result, nsignals));
-	wait_ends(&w, "semaphore", was_waited_errno(result));
+	while ((result = REAL_CALL(sem_timedwait)(sem, until)) == -1 && wait_goes_on(&w))
+		;
+	contention_ends(&c, "semaphore", was_waited_errno(result));
 	return result;
 }
 
 KILN_API int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
 {
-	struct wait w = sem_wait_begins(sem);
-	uint32_t nsignals;
+	struct contention c = sem_contention_begins(sem);
+	struct wait w = wait_begin(false);
 	int result;
 
-	do {
-		nsignals = local.nsignals;
-		result = REAL_CALL(sem_clockwait)(sem, clock, until);
-	} while (was_interrupted_by_us(result, nsignals));
-	wait_ends(&w, "semaphore", was_waited_errno(result));
+	while ((result = REAL_CALL(sem_clockwait)(sem, clock, until)) == -1 && wait_goes_on(&w))
+		;
+	contention_ends(&c, "semaphore", was_waited_errno(result));
 	return result;
 }
 
@@ -400,14 +394,14 @@ static bool is_last(const pthread_barrier_t *b)
 
 KILN_API int pthread_barrier_wait(pthread_barrier_t *b)
 {
-	struct wait w = { 0 };
+	struct contention c = { 0 };
 	int result;
 
 	if (!is_watched() || is_last(b))
 		return REAL_CALL(pthread_barrier_wait)(b);
-	w = wait_begins(b);
+	c = contention_begins(b);
 	result = REAL_CALL(pthread_barrier_wait)(b);
-	wait_ends(&w, "barrier", result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
+	contention_ends(&c, "barrier", result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
 	return result;
 }
 
@@ -421,56 +415,56 @@ static bool has_ended(pthread_t thread, void **value, int *result)
 
 KILN_API int pthread_join(pthread_t thread, void **value)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched() || local.inside)
 		return REAL_CALL(pthread_join)(thread, value);
 	if (has_ended(thread, value, &result))
 		return result;
-	w = wait_begins((const void *)thread);
+	c = contention_begins((const void *)thread);
 	result = REAL_CALL(pthread_join)(thread, value);
-	wait_ends(&w, "join", was_waited(result));
+	contention_ends(&c, "join", was_waited(result));
 	return result;
 }
 
 KILN_API int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched() || local.inside)
 		return REAL_CALL(pthread_timedjoin_np)(thread, value, until);
-	w = wait_begins((const void *)thread);
+	c = contention_begins((const void *)thread);
 	result = REAL_CALL(pthread_timedjoin_np)(thread, value, until);
-	wait_ends(&w, "join", was_waited(result));
+	contention_ends(&c, "join", was_waited(result));
 	return result;
 }
 
 KILN_API int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
 				  const struct timespec *until)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched() || local.inside)
 		return REAL_CALL(pthread_clockjoin_np)(thread, value, clock, until);
-	w = wait_begins((const void *)thread);
+	c = contention_begins((const void *)thread);
 	result = REAL_CALL(pthread_clockjoin_np)(thread, value, clock, until);
-	wait_ends(&w, "join", was_waited(result));
+	contention_ends(&c, "join", was_waited(result));
 	return result;
 }
 
 KILN_API int thrd_join(thrd_t thread, int *value)
 {
-	struct wait w;
+	struct contention c;
 	int result;
 
 	if (!is_watched() || local.inside)
 		return REAL_CALL(thrd_join)(thread, value);
-	w = wait_begins((const void *)thread);
+	c = contention_begins((const void *)thread);
 	result = REAL_CALL(thrd_join)(thread, value);
-	wait_ends(&w, "join", result == thrd_success);
+	contention_ends(&c, "join", result == thrd_success);
 	return result;
 }
 
@@ -478,9 +472,15 @@ KILN_API int thrd_join(thrd_t thread, int *value)
 
 typedef long syscall_function(long, long, long, long, long, long, long);
 
+/* Arguments were ints to the caller: the upper half of what they came in is anything. */
+static int futex_command(long operation)
+{
+	return (int)operation & FUTEX_CMD_MASK;
+}
+
 static bool is_futex_wait(long operation)
 {
-	switch (operation & FUTEX_CMD_MASK) {
+	switch (futex_command(operation)) {
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:
 	case FUTEX_WAIT_REQUEUE_PI:
@@ -492,20 +492,49 @@ static bool is_futex_wait(long operation)
 	}
 }
 
+/* Of all those one alone has a timeout that is not a point in time. */
+static const struct timespec *shorten(struct timespec *left, const struct timespec *total,
+				      const struct wait *w)
+{
+	int64_t ns = wait_left(w, (int64_t)total->tv_sec * SECOND + total->tv_nsec);
+
+	*left = (struct timespec){ ns / SECOND, ns % SECOND };
+	return left;
+}
+
+static long futex_wait(syscall_function *real_one, long word, long operation, long value,
+		       long timeout, long word2, long value3)
+{
+	bool is_relative = timeout && futex_command(operation) == FUTEX_WAIT;
+	const struct timespec *total = (const struct timespec *)timeout;
+	struct timespec left;
+	struct contention c = { 0 };
+	struct wait w = wait_begin(is_relative);
+	long result;
+
+	if (is_watched())
+		c = contention_begins((const void *)word);
+	for (;;) {
+		result = real_one(SYS_futex, word, operation, value, timeout, word2, value3);
+		if (result != -1 || !wait_goes_on(&w))
+			break;
+		if (is_relative)
+			timeout = (long)shorten(&left, total, &w);
+	}
+	contention_ends(&c, "futex", result == 0 || errno == ETIMEDOUT || errno == EINTR);
+	return result;
+}
+
 /* A copy of the last argument is passed on. Were it left to the compiler to write it back where it
  * came from, that would be a variable of whoever gave fewer arguments. */
 __attribute__((used, optimize("no-optimize-sibling-calls"))) static long
 syscall_slowly(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_function *real_one = __extension__(syscall_function *)(void *) REAL_CALL(syscall);
-	struct wait w = { 0 };
-	long result;
 
-	if (number == SYS_futex && is_watched() && is_futex_wait(b))
-		w = wait_begins((const void *)a);
-	result = real_one(number, a, b, c, d, e, f);
-	wait_ends(&w, "futex", result == 0 || errno == ETIMEDOUT || errno == EINTR);
-	return result;
+	if (number == SYS_futex && !local.inside && is_futex_wait(b))
+		return futex_wait(real_one, a, b, c, d, e, f);
+	return real_one(number, a, b, c, d, e, f);
 }
 
 /* All but futex calls is passed on in a jump, with all the arguments that there may be. */

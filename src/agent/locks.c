@@ -144,42 +144,42 @@ static void record_wait(int64_t delay)
 		add_here(&waiters, 1, (double)delay, &waits_lost);
 }
 
-struct wait wait_begins(const void *object)
+struct contention contention_begins(const void *object)
 {
-	struct wait w = { .object = object };
+	struct contention c = { .object = object };
 
 	if (!local.inside)
-		w.start = now_ns();
-	return w;
+		c.start = now_ns();
+	return c;
 }
 
-struct wait wait_begins_for_holder(const void *lock)
+struct contention contention_begins_with_holder(const void *lock)
 {
-	struct wait w = wait_begins(lock);
+	struct contention c = contention_begins(lock);
 
-	if (w.start && agent_is_on(ON_MUTEX)) {
+	if (c.start && agent_is_on(ON_MUTEX)) {
 		atomic_store_explicit(&is_used, true, memory_order_relaxed);
-		w.place = find_place(lock, w.start);
+		c.place = find_place(lock, c.start);
 	}
-	return w;
+	return c;
 }
 
-void wait_ends(struct wait *w, const char *what, bool has_waited)
+void contention_ends(struct contention *c, const char *what, bool has_waited)
 {
 	int kept = errno;
 	int64_t end;
 
-	if (!w->start)
+	if (!c->start)
 		return;
 	end = now_ns();
-	if (w->place)
-		leave_place(w->place, to_units(w->start));
+	if (c->place)
+		leave_place(c->place, to_units(c->start));
 	if (has_waited) {
 		agent_enter();
 		if (agent_is_on(ON_TRACE))
-			trace_span(what, w->object, w->start);
+			trace_span(what, c->object, c->start);
 		if (agent_is_on(ON_BLOCK))
-			record_wait(end - w->start);
+			record_wait(end - c->start);
 		agent_leave();
 	}
 	errno = kept;
@@ -188,7 +188,7 @@ void wait_ends(struct wait *w, const char *what, bool has_waited)
 struct charge holder_releases(const void *lock)
 {
 	struct holder_place *p = places_of(lock);
-	struct charge c = { 0, atomic_load_explicit(&fraction, memory_order_relaxed) };
+	struct charge owed = { 0, atomic_load_explicit(&fraction, memory_order_relaxed) };
 	uint64_t now = 0, delay = 0;
 
 	for (int i = 0; i < PLACES; i++) {
@@ -198,20 +198,20 @@ struct charge holder_releases(const void *lock)
 		now = now ? now : to_units(now_ns());
 		delay += take_charge(&p[i], now);
 	}
-	if (delay && !local.inside && c.stands_for > 0 &&
-	    (c.stands_for == 1 || local_random() % (uint64_t)c.stands_for == 0))
-		c.delay = (int64_t)(delay << UNIT_BITS);
-	return c;
+	if (delay && !local.inside && owed.stands_for > 0 &&
+	    (owed.stands_for == 1 || local_random() % (uint64_t)owed.stands_for == 0))
+		owed.delay = (int64_t)(delay << UNIT_BITS);
+	return owed;
 }
 
-void charge_holder(const struct charge *c)
+void charge_holder(const struct charge *owed)
 {
 	int kept = errno;
 
-	if (!c->delay)
+	if (!owed->delay)
 		return;
 	agent_enter();
-	add_here(&holders, (double)c->stands_for, (double)c->delay * (double)c->stands_for,
+	add_here(&holders, (double)owed->stands_for, (double)owed->delay * (double)owed->stands_for,
 		 &charges_lost);
 	agent_leave();
 	errno = kept;

@@ -12,18 +12,18 @@
 
 struct holder_place;
 
-struct wait {
+struct contention {
 	const void *object;
 	int64_t start;		    /* 0: nobody wants to know */
 	struct holder_place *place; /* where its holder finds it, or NULL */
 };
 
 /* A wait for something that is not held: a condition, a semaphore, the end of a thread. */
-struct wait wait_begins(const void *object);
+struct contention contention_begins(const void *object);
 /* A wait for a lock; who unlocks it is charged. */
-struct wait wait_begins_for_holder(const void *lock);
+struct contention contention_begins_with_holder(const void *lock);
 /* `what` for the trace. What has failed at once is no wait: it only ends. */
-void wait_ends(struct wait *w, const char *what, bool has_waited);
+void contention_ends(struct contention *c, const char *what, bool has_waited);
 
 /* What others have waited for the caller since it took the lock, or since this was asked last. To
  * be called before the lock is released; charge_holder then after it, so that they don't wait for

@@ -86,6 +86,8 @@ $(dir $(KILN))libkiln.a: $(AGENT_OBJ)
 $(AGENT_OBJ): CPPFLAGS += -Iinclude
 $(AGENT_OBJ): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
 	-fno-semantic-interposition -fno-builtin-malloc -fno-builtin-free
+# Two instructions less where each one counts.
+$(OUT)/src/agent/hooks_malloc.o $(OUT)/src/agent/hooks_new.o: CFLAGS += -fomit-frame-pointer
 
 $(CORE): $(filter-out $(MAIN),$(OBJ))
 	@rm -f $@

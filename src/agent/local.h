@@ -10,6 +10,7 @@ struct thread;
 /* All zero in a thread that the agent has not met yet. Signal handlers read and write it. */
 struct local {
 	int64_t heap_left;    /* bytes until an allocation is sampled; see heap.c */
+	uint32_t heap_epoch;  /* what it was drawn for */
 	uint32_t inside;      /* above 0 the agent itself runs: hooks just pass calls on */
 	uint32_t tid;	      /* 0: not asked yet */
 	uint64_t random;      /* 0: not seeded yet */

@@ -17,10 +17,11 @@ extern const struct agent_profile profile_cpu; /* "profile": of its own endpoint
 bool wall_start(int hz);
 bool wall_stop(struct record *r);
 
-/* ---- heap (heap.c) */
+/* ---- heap (heap.c). The rate switches ON_HEAP, and the hooks, on and off. */
 void heap_set_rate(size_t mean_bytes);
 size_t heap_rate(void);
 uint64_t heap_in_use(void); /* sampled estimate, bytes */
+extern const struct agent_profile profile_growth; /* for gperftools' /pprof/growth */
 
 /* ---- locks (locks.c) */
 void mutex_set_fraction(int one_of);

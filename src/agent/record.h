@@ -88,6 +88,8 @@ void record_write(struct out *o, const struct agent_profile *p, const struct rec
 void record_write_text(struct out *o, const struct agent_profile *p, struct record *r, int debug);
 /* What a frame without code stands for, as "[truncated]"; NULL for code. */
 const char *frame_special_name(frame_t f);
+/* "@ 0x... 0x...": return addresses, as readers of these texts expect them, and the line's end. */
+void record_write_addresses(struct out *o, const struct record_row *row);
 /* "# labels: {...}" of a row, if it has any. */
 void record_write_labels(struct out *o, const struct record_row *row);
 /* "#\t0x...\tname+0x..\tfile" lines of a stack, in columns; a stack of none is 0x0. */

@@ -73,18 +73,6 @@ WEAK bool signal_is_ours(const siginfo_t *info)
 {
 	return false;
 }
-/* B */
-WEAK void heap_set_rate(size_t mean_bytes)
-{
-}
-WEAK size_t heap_rate(void)
-{
-	return 0;
-}
-WEAK uint64_t heap_in_use(void)
-{
-	return 0;
-}
 /* C */
 WEAK bool trace_start(void)
 {

@@ -194,8 +194,7 @@ static int compare(const void *a, const void *b)
 	return x->row->labels < y->row->labels ? -1 : x->row->labels > y->row->labels;
 }
 
-/* Return addresses, as readers of this format expect them. */
-static void write_addresses(struct out *o, const struct record_row *row)
+void record_write_addresses(struct out *o, const struct record_row *row)
 {
 	out_text(o, "@");
 	for (uint32_t i = 0; i < row->nframes; i++)
@@ -208,7 +207,7 @@ static void write_rows(struct out *o, struct counted *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		out_format(o, "%lld ", (long long)rows[i].count);
-		write_addresses(o, rows[i].row);
+		record_write_addresses(o, rows[i].row);
 		record_write_labels(o, rows[i].row);
 		record_write_stack(o, rows[i].row->frames, rows[i].row->nframes);
 		out_text(o, "\n");

@@ -1,0 +1,507 @@
+/* hooks_malloc.c - malloc and its family.
+ *
+ * The hooks that matter are one jump through a pointer. It leads to the next allocator while
+ * nothing is counted, else to a function that counts bytes and jumps there too. Before the next
+ * allocator is known it leads to one that finds it; the loader's functions that it needs for that
+ * may allocate themselves, and get memory that is never freed.
+ */
+#include "agent/hooks_malloc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "kiln.h"
+
+enum { EARLY_BYTES = 64 << 10, EARLY_ALIGN = 16, PAGE = 4096 };
+
+/* ---- who is next */
+
+#define FAMILY(F)  \
+	F(malloc)  \
+	F(free)    \
+	F(calloc)  \
+	F(realloc) \
+	F(memalign) F(aligned_alloc) F(posix_memalign) F(valloc) F(pvalloc) F(malloc_usable_size)
+
+static struct {
+#define FIELD(name) __typeof__(&name) name;
+	FAMILY(FIELD)
+#undef FIELD
+	void (*free_sized)(void *, size_t);
+	void (*free_aligned_sized)(void *, size_t, size_t);
+} next;
+
+static void *first_malloc(size_t size);
+static void first_free(void *p);
+static void *first_calloc(size_t n, size_t size);
+static void *first_realloc(void *p, size_t size);
+
+/* Where the hooks jump to. */
+static struct {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+} go_to = { first_malloc, first_free, first_calloc, first_realloc };
+
+static bool is_counting, has_counted; /* has_counted: there may be samples to be freed */
+static __thread bool is_searching;
+
+/* ---- memory for the search */
+
+static char early[EARLY_BYTES] __attribute__((aligned(EARLY_ALIGN)));
+static atomic_size_t early_used;
+
+static bool is_early(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)early < EARLY_BYTES;
+}
+
+/* Its size is in front of it. */
+static size_t early_size(const void *p)
+{
+	return *(const size_t *)(const void *)((const char *)p - EARLY_ALIGN);
+}
+
+static void *early_alloc(size_t size)
+{
+	size_t whole = (size + 2 * EARLY_ALIGN - 1) & ~(size_t)(EARLY_ALIGN - 1), at;
+
+	if (size < EARLY_BYTES) {
+		at = atomic_fetch_add(&early_used, whole);
+		if (at + whole <= EARLY_BYTES) {
+			*(size_t *)(void *)(early + at) = size;
+			return early + at + EARLY_ALIGN;
+		}
+		atomic_fetch_sub(&early_used, whole);
+	}
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* ---- the search */
+
+/* The compiler believes that dlsym never calls back into this file. */
+static void set_searching(bool is_on)
+{
+	__asm__ volatile("" ::: "memory");
+	is_searching = is_on;
+	__asm__ volatile("" ::: "memory");
+}
+
+uintptr_t malloc_find_next(const char *name)
+{
+	uintptr_t found;
+
+	set_searching(true);
+	found = (uintptr_t)dlsym(RTLD_NEXT, name);
+	if (!found)
+		dlerror(); /* it is not the program's */
+	set_searching(false);
+	return found;
+}
+
+static const void *file_of(uintptr_t function)
+{
+	Dl_info info;
+
+	return function && dladdr((const void *)function, &info) ? info.dli_fbase : NULL;
+}
+
+bool malloc_is_kin(uintptr_t function)
+{
+	return function && file_of(function) == file_of((uintptr_t)next.malloc);
+}
+
+/* jemalloc has no pvalloc, for one: that of libc would give memory that jemalloc cannot free. */
+static void drop_strangers(void)
+{
+	if (!malloc_is_kin((uintptr_t)next.memalign) &&
+	    !malloc_is_kin((uintptr_t)next.aligned_alloc) &&
+	    !malloc_is_kin((uintptr_t)next.posix_memalign))
+		return;
+#define DROP(name)                                \
+	if (!malloc_is_kin((uintptr_t)next.name)) \
+		next.name = NULL;
+	DROP(memalign)
+	DROP(aligned_alloc)
+	DROP(posix_memalign)
+	DROP(valloc)
+	DROP(pvalloc)
+#undef DROP
+}
+
+static void *counted_malloc(size_t size);
+static void counted_free(void *p);
+static void *counted_calloc(size_t n, size_t size);
+static void *counted_realloc(void *p, size_t size);
+static void early_free(void *p);
+
+static void choose_ways(void)
+{
+	go_to.free = atomic_load(&early_used) ? early_free : has_counted ? counted_free : next.free;
+	go_to.realloc = has_counted || atomic_load(&early_used) ? counted_realloc : next.realloc;
+	go_to.calloc = is_counting ? counted_calloc : next.calloc;
+	go_to.malloc = is_counting ? counted_malloc : next.malloc;
+}
+
+/* Not in all allocators. Those that are not found leave a message behind, which is allocated: so
+ * not before the others are there. */
+static void search_more(void)
+{
+	next.free_sized = (void (*)(void *, size_t))malloc_find_next("free_sized");
+	next.free_aligned_sized =
+		(void (*)(void *, size_t, size_t))malloc_find_next("free_aligned_sized");
+}
+
+/* False: not now, since this is called by the search itself. Twice at a time finds the same. */
+static bool search(void)
+{
+	int kept = errno;
+
+	if (is_searching)
+		return false;
+#define FIND(name) next.name = (__typeof__(&name))malloc_find_next(#name);
+	FAMILY(FIND)
+#undef FIND
+	errno = kept;
+	if (!next.malloc || !next.free || !next.calloc || !next.realloc)
+		return false;
+	drop_strangers();
+	choose_ways();
+	search_more();
+	errno = kept;
+	return true;
+}
+
+static void *first_malloc(size_t size)
+{
+	return search() ? go_to.malloc(size) : early_alloc(size);
+}
+
+static void first_free(void *p)
+{
+	if (p && !is_early(p) && search())
+		go_to.free(p);
+}
+
+static void *first_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (search())
+		return go_to.calloc(n, size);
+	return early_alloc(__builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes);
+}
+
+static void *early_realloc(void *p, size_t size)
+{
+	void *moved = malloc(size);
+
+	if (moved)
+		memcpy(moved, p, size < early_size(p) ? size : early_size(p));
+	return moved;
+}
+
+static void *first_realloc(void *p, size_t size)
+{
+	if (is_early(p))
+		return early_realloc(p, size);
+	if (search())
+		return go_to.realloc(p, size);
+	return p ? NULL : early_alloc(size);
+}
+
+static void early_free(void *p)
+{
+	if (!is_early(p))
+		counted_free(p);
+}
+
+/* ---- counting */
+
+static __attribute__((noinline)) void *slow_malloc(size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = heap_is_sampled(size);
+	void *p = next.malloc(size);
+
+	malloc_finish(p, size, is_sampled, &start);
+	return p;
+}
+
+static void *counted_malloc(size_t size)
+{
+	return heap_passes(size) ? next.malloc(size) : slow_malloc(size);
+}
+
+static __attribute__((noinline)) void *slow_calloc(size_t n, size_t size)
+{
+	struct walk_start start = walk_caller();
+	size_t bytes;
+	bool is_sampled = !__builtin_mul_overflow(n, size, &bytes) && heap_is_sampled(bytes);
+	void *p = next.calloc(n, size);
+
+	malloc_finish(p, bytes, is_sampled, &start);
+	return p;
+}
+
+static void *counted_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (!__builtin_mul_overflow(n, size, &bytes) && heap_passes(bytes))
+		return next.calloc(n, size);
+	return slow_calloc(n, size);
+}
+
+static __attribute__((noinline)) void slow_free(void *p)
+{
+	malloc_forget(p);
+	next.free(p);
+}
+
+static void counted_free(void *p)
+{
+	if (__builtin_expect(live_may_have(p), 0))
+		slow_free(p);
+	else
+		next.free(p);
+}
+
+/* The old sample goes before memory may be freed, since another thread may get it at once. A size
+ * of 0 frees, and returns NULL, in some allocators, in others it is a size as all are. */
+static void *counted_realloc(void *p, size_t size)
+{
+	struct walk_start start = walk_caller();
+	struct live_sample old;
+	bool is_sampled, was_sampled;
+	void *moved;
+
+	if (is_early(p))
+		return early_realloc(p, size);
+	is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	was_sampled = p && live_may_have(p) && heap_remove(p, &old);
+	moved = next.realloc(p, size);
+	if (!moved && was_sampled && size)
+		heap_restore(&old);
+	malloc_finish(moved, size, is_sampled, &start);
+	return moved;
+}
+
+void hooks_malloc_switch(bool is_on)
+{
+	is_counting = is_on;
+	has_counted |= is_on;
+	if (next.malloc || search())
+		choose_ways();
+	hooks_new_switch(is_on);
+}
+
+/* ---- the hooks */
+
+KILN_API void *malloc(size_t size)
+{
+	return go_to.malloc(size);
+}
+
+KILN_API void free(void *p)
+{
+	go_to.free(p);
+}
+
+KILN_API void *calloc(size_t n, size_t size)
+{
+	return go_to.calloc(n, size);
+}
+
+KILN_API void *realloc(void *p, size_t size)
+{
+	return go_to.realloc(p, size);
+}
+
+/* Not that of the next: libc's would come back here through realloc. */
+KILN_API void *reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (!__builtin_mul_overflow(n, size, &bytes))
+		return go_to.realloc(p, bytes);
+	errno = ENOMEM;
+	return NULL;
+}
+
+KILN_API size_t malloc_usable_size(void *p)
+{
+	if (is_early(p))
+		return early_size(p);
+	return p && (next.malloc_usable_size || search()) ? next.malloc_usable_size(p) : 0;
+}
+
+/* ---- the aligned ones */
+
+static void *any_aligned(size_t alignment, size_t size)
+{
+	void *p = NULL;
+	int failed;
+
+	if (next.memalign)
+		return next.memalign(alignment, size);
+	if (next.aligned_alloc)
+		return next.aligned_alloc(alignment, size);
+	failed = next.posix_memalign ? next.posix_memalign(&p, alignment, size) : ENOMEM;
+	if (failed)
+		errno = failed;
+	return failed ? NULL : p;
+}
+
+static bool is_ready(void)
+{
+	return next.malloc || search();
+}
+
+KILN_API void *memalign(size_t alignment, size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	void *p = is_ready() ? any_aligned(alignment, size) : NULL;
+
+	malloc_finish(p, size, is_sampled, &start);
+	return p;
+}
+
+KILN_API void *aligned_alloc(size_t alignment, size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	void *p = !is_ready()	       ? NULL
+		  : next.aligned_alloc ? next.aligned_alloc(alignment, size)
+				       : any_aligned(alignment, size);
+
+	malloc_finish(p, size, is_sampled, &start);
+	return p;
+}
+
+static int any_posix_memalign(void **p, size_t alignment, size_t size)
+{
+	int kept = errno;
+	void *found;
+
+	if (next.posix_memalign)
+		return next.posix_memalign(p, alignment, size);
+	if (alignment % sizeof(void *) || !alignment || alignment & (alignment - 1))
+		return EINVAL;
+	found = any_aligned(alignment, size);
+	errno = kept;
+	if (found)
+		*p = found;
+	return found ? 0 : ENOMEM;
+}
+
+KILN_API int posix_memalign(void **p, size_t alignment, size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	int failed = is_ready() ? any_posix_memalign(p, alignment, size) : ENOMEM;
+
+	if (!failed)
+		malloc_finish(*p, size, is_sampled, &start);
+	return failed;
+}
+
+KILN_API void *valloc(size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	void *p = !is_ready() ? NULL : next.valloc ? next.valloc(size) : any_aligned(PAGE, size);
+
+	malloc_finish(p, size, is_sampled, &start);
+	return p;
+}
+
+static void *any_pvalloc(size_t size)
+{
+	if (next.pvalloc)
+		return next.pvalloc(size);
+	if (size > SIZE_MAX - PAGE) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return any_aligned(PAGE, (size + PAGE - 1) & ~(size_t)(PAGE - 1));
+}
+
+KILN_API void *pvalloc(size_t size)
+{
+	struct walk_start start = walk_caller();
+	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	void *p = is_ready() ? any_pvalloc(size) : NULL;
+
+	malloc_finish(p, size, is_sampled, &start);
+	return p;
+}
+
+/* ---- other ways to free */
+
+KILN_API void cfree(void *p);
+KILN_API void free_sized(void *p, size_t size);
+KILN_API void free_aligned_sized(void *p, size_t alignment, size_t size);
+
+void cfree(void *p)
+{
+	go_to.free(p);
+}
+
+void free_sized(void *p, size_t size)
+{
+	if (!next.free_sized || is_early(p)) {
+		go_to.free(p);
+		return;
+	}
+	if (live_may_have(p))
+		malloc_forget(p);
+	next.free_sized(p, size);
+}
+
+void free_aligned_sized(void *p, size_t alignment, size_t size)
+{
+	if (!next.free_aligned_sized || is_early(p)) {
+		go_to.free(p);
+		return;
+	}
+	if (live_may_have(p))
+		malloc_forget(p);
+	next.free_aligned_sized(p, alignment, size);
+}
+
+/* ---- which allocator it is */
+
+static const char *path_of(uintptr_t function)
+{
+	Dl_info info;
+
+	return dladdr((const void *)function, &info) && info.dli_fname ? info.dli_fname : "?";
+}
+
+void hooks_malloc_init(void)
+{
+	static char text[512];
+	uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
+
+	if (!is_ready())
+		return;
+	if (file_of(first) != file_of((uintptr_t)counted_malloc)) {
+		snprintf(text, sizeof(text),
+			 "malloc is that of %s, which comes before the agent: what it allocates is "
+			 "not seen",
+			 path_of(first));
+		agent_say("%s", text);
+	} else {
+		snprintf(text, sizeof(text), "allocator: %s", path_of((uintptr_t)next.malloc));
+	}
+	heap_set_note(text);
+}

@@ -1,0 +1,211 @@
+/* live.c - shards of open addressing with linear probing. Bits of the hash choose the shard in such
+ * a way that all addresses of one word of the filter are in the same, so its lock covers that word
+ * too. Tables double when they are three quarters full; deletion moves later samples back, so that
+ * no marks are left behind. */
+#include "agent/live.h"
+
+#include <string.h>
+
+#include "agent/local.h"
+#include "agent/memory.h"
+
+enum {
+	SHARD_BITS = 6,
+	SHARDS = 1 << SHARD_BITS,
+	FIRST_SLOTS = 128,
+	LAST_SLOTS = 1 << 18, /* of each shard: 12 million samples in all */
+};
+
+static struct shard {
+	struct lock lock;
+	uint32_t n, slots; /* slots: a power of two, or 0 */
+	struct live_sample *at;
+} __attribute__((aligned(64))) shards[SHARDS];
+
+uint64_t live_filter[LIVE_FILTER_WORDS];
+static uint16_t filter_counts[1 << LIVE_HASH_BITS]; /* 65535: for ever */
+static atomic_ullong lost;
+
+static struct shard *shard_of(uint64_t hash)
+{
+	return &shards[hash >> (64 - LIVE_HASH_BITS + 6) & (SHARDS - 1)];
+}
+
+static uint32_t slot_of(const struct shard *s, uint64_t hash)
+{
+	return (uint32_t)(hash >> 20) & (s->slots - 1);
+}
+
+/* ---- locks. Who is inside the agent already interrupted it in a signal handler, maybe just where
+ * it holds this lock, and must not wait. */
+
+static bool enter(struct shard *s)
+{
+	if (!local.inside) {
+		lock_take(&s->lock);
+		return true;
+	}
+	for (int tries = 0; tries < 1000; tries++) {
+		if (lock_try(&s->lock))
+			return true;
+		__builtin_ia32_pause();
+	}
+	atomic_fetch_add(&lost, 1);
+	return false;
+}
+
+static void leave(struct shard *s)
+{
+	lock_give(&s->lock);
+}
+
+/* ---- the filter */
+
+static void filter_add(uint64_t hash)
+{
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), *word = &live_filter[bit >> 6];
+
+	if (filter_counts[bit] != UINT16_MAX)
+		filter_counts[bit]++;
+	__atomic_store_n(word, *word | 1ull << (bit & 63), __ATOMIC_RELAXED);
+}
+
+static void filter_remove(uint64_t hash)
+{
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), *word = &live_filter[bit >> 6];
+
+	if (filter_counts[bit] != UINT16_MAX && --filter_counts[bit] == 0)
+		__atomic_store_n(word, *word & ~(1ull << (bit & 63)), __ATOMIC_RELAXED);
+}
+
+/* ---- tables */
+
+/* The slot that has the address, or the free one where it would be. */
+static struct live_sample *find(const struct shard *s, uintptr_t address, uint64_t hash)
+{
+	uint32_t i = slot_of(s, hash);
+
+	while (s->at[i].address && s->at[i].address != address)
+		i = (i + 1) & (s->slots - 1);
+	return &s->at[i];
+}
+
+static uint64_t hash_of(const struct live_sample *sample)
+{
+	return live_hash((const void *)sample->address);
+}
+
+static bool grow(struct shard *s)
+{
+	struct shard larger = { .slots = s->slots ? s->slots * 2 : FIRST_SLOTS };
+
+	if (larger.slots > LAST_SLOTS)
+		return false;
+	larger.at = pages_map(larger.slots * sizeof(*larger.at));
+	if (!larger.at)
+		return false;
+	for (uint32_t i = 0; i < s->slots; i++)
+		if (s->at[i].address)
+			*find(&larger, s->at[i].address, hash_of(&s->at[i])) = s->at[i];
+	pages_unmap(s->at, s->slots * sizeof(*s->at));
+	s->at = larger.at;
+	s->slots = larger.slots;
+	return true;
+}
+
+static bool has_room(struct shard *s)
+{
+	return s->n < s->slots / 4 * 3 || grow(s) || s->n + 1 < s->slots;
+}
+
+/* Frees a slot. Samples after it move up if they are then nearer to where they belong. */
+static void clear(struct shard *s, struct live_sample *slot)
+{
+	uint32_t hole = (uint32_t)(slot - s->at), mask = s->slots - 1;
+
+	for (uint32_t i = (hole + 1) & mask; s->at[i].address; i = (i + 1) & mask) {
+		uint32_t home = slot_of(s, hash_of(&s->at[i]));
+
+		if (((i - home) & mask) >= ((i - hole) & mask)) {
+			s->at[hole] = s->at[i];
+			hole = i;
+		}
+	}
+	s->at[hole].address = 0;
+}
+
+bool live_add(const struct live_sample *sample, struct live_sample *old)
+{
+	uint64_t hash = hash_of(sample);
+	struct shard *s = shard_of(hash);
+	struct live_sample *slot;
+	bool is_known = false;
+
+	*old = *sample; /* what is not added, has ended */
+	if (!enter(s))
+		return true;
+	if (has_room(s)) {
+		slot = find(s, sample->address, hash);
+		is_known = slot->address;
+		*old = *slot;
+		*slot = *sample;
+		if (!is_known) {
+			s->n++;
+			filter_add(hash);
+		}
+	} else {
+		is_known = true;
+		atomic_fetch_add(&lost, 1);
+	}
+	leave(s);
+	return is_known;
+}
+
+bool live_take(const void *p, struct live_sample *sample)
+{
+	uint64_t hash = live_hash(p);
+	struct shard *s = shard_of(hash);
+	struct live_sample *slot;
+	bool is_known = false;
+
+	if (!enter(s))
+		return false;
+	if (s->slots) {
+		slot = find(s, (uintptr_t)p, hash);
+		is_known = slot->address;
+		*sample = *slot;
+		if (is_known) {
+			clear(s, slot);
+			filter_remove(hash);
+			s->n--;
+		}
+	}
+	leave(s);
+	return is_known;
+}
+
+uint64_t live_count(void)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < SHARDS; i++)
+		n += shards[i].n;
+	return n;
+}
+
+uint64_t live_lost(void)
+{
+	return atomic_load(&lost);
+}
+
+void live_lock_all(void)
+{
+	for (int i = 0; i < SHARDS; i++)
+		lock_take(&shards[i].lock);
+}
+
+void live_unlock_all(void)
+{
+	for (int i = SHARDS; i-- > 0;)
+		lock_give(&shards[i].lock);
+}

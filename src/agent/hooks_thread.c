@@ -9,6 +9,7 @@
 
 #include "kiln.h"
 #include "agent/agent.h"
+#include "agent/life.h"
 #include "agent/local.h"
 #include "agent/profiles.h"
 #include "agent/real.h"
@@ -16,13 +17,14 @@
 #include "agent/stack.h"
 #include "agent/thread.h"
 
-/* A thread's descriptor lies above its first frame, so that so much may be read there: the frames
- * of libc that called us. */
-enum { ABOVE_FIRST_FRAME = 512 };
+/* A thread's descriptor lies above its first frame and ends its stack, so that so much may be read
+ * there: the frames of libc that called us. */
+enum { ABOVE_FIRST_FRAME = 512, DESCRIPTOR_MAX = 4096 };
 
 static pthread_key_t key;
-static pthread_once_t key_made = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
+static size_t standard_stack_bytes;
 
 static void thread_ends(void *place)
 {
@@ -45,9 +47,35 @@ static void thread_ends(void *place)
 	errno = kept;
 }
 
-static void make_key(void)
+static void prepare_all(void)
 {
+	pthread_attr_t standard;
+
 	has_key = pthread_key_create(&key, thread_ends) == 0;
+	if (pthread_getattr_default_np(&standard) == 0) {
+		pthread_attr_getstacksize(&standard, &standard_stack_bytes);
+		pthread_attr_destroy(&standard);
+	}
+}
+
+/* The main thread has no place; it needs a key of its own. */
+static void main_ends(void *nothing)
+{
+	(void)nothing;
+	agent_enter();
+	agent_main_ends();
+	agent_leave();
+}
+
+void thread_watch_main(void)
+{
+	static pthread_key_t main_key;
+	static bool is_made;
+
+	if (!is_made)
+		is_made = pthread_key_create(&main_key, main_ends) == 0;
+	if (is_made)
+		pthread_setspecific(main_key, &main_key);
 }
 
 /* Of one with key and place. */
@@ -55,6 +83,8 @@ static void thread_begins(struct thread *t, void *frame)
 {
 	agent_enter();
 	local.stack_top = (uintptr_t)frame + ABOVE_FIRST_FRAME;
+	if (t->stack_bytes > DESCRIPTOR_MAX)
+		local.stack_low = (uintptr_t)pthread_self() + DESCRIPTOR_MAX - t->stack_bytes;
 	local.labels = t->labels;
 	local.self = t;
 	atomic_store_explicit(&t->tid, local_tid(), memory_order_release);
@@ -90,19 +120,22 @@ static uint32_t creator_stack(void)
 }
 
 /* NULL: it is not to be, or cannot be registered. */
-static struct thread *prepare(void *argument)
+static struct thread *prepare(const pthread_attr_t *attributes, void *argument)
 {
 	struct thread *t = NULL;
 	int kept = errno;
 
 	agent_enter();
-	pthread_once(&key_made, make_key);
+	pthread_once(&once, prepare_all);
 	if (has_key)
 		t = thread_take();
 	if (t) {
 		t->created_by = agent_is_on(ON_THREADS) ? creator_stack() : 0;
 		t->labels = local.labels;
 		t->argument = argument;
+		t->stack_bytes = standard_stack_bytes;
+		if (attributes)
+			pthread_attr_getstacksize(attributes, &t->stack_bytes);
 	}
 	agent_leave();
 	errno = kept;
@@ -117,7 +150,7 @@ static inline bool is_wanted(void)
 KILN_API int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 			    void *(*routine)(void *), void *argument)
 {
-	struct thread *t = is_wanted() ? prepare(argument) : NULL;
+	struct thread *t = is_wanted() ? prepare(attributes, argument) : NULL;
 	int result;
 
 	if (!t)
@@ -131,7 +164,7 @@ KILN_API int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 
 KILN_API int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument)
 {
-	struct thread *t = is_wanted() ? prepare(argument) : NULL;
+	struct thread *t = is_wanted() ? prepare(NULL, argument) : NULL;
 	int result;
 
 	if (!t)

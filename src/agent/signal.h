@@ -48,10 +48,15 @@ uint64_t samples_lost(void);
 
 /* ---- stacks of other threads */
 
+/* Whoever asked may take the question back as long as the thread has not begun to write. */
+enum dump_state { DUMP_FREE, DUMP_ASKED, DUMP_ANSWERED, DUMP_WRITING };
+
 /* What a thread writes when it is asked where it is. */
 struct dump_slot {
-	atomic_uint state; /* 0 free, 1 asked, 2 answered */
+	atomic_uint state; /* enum dump_state */
 	uint32_t tid, labels, nframes;
+	bool is_waiting; /* it was in a system call that has not ended */
+	char name[16];
 	frame_t frames[STACK_MAX];
 };
 /* Asks a thread of this process; it answers in `slot`, soon or never. */

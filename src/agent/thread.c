@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/dump.h"
 #include "agent/local.h"
 #include "agent/memory.h"
 
-enum { PLACES_MAX = 1 << 14, AGENTS_MAX = 256, DIRECTORY_BYTES = 32 << 10 };
+enum { AGENTS_MAX = 256, DIRECTORY_BYTES = 32 << 10 };
 
 /* ---- the agent's own */
 
@@ -171,6 +172,16 @@ static void list_registered(struct list *l)
 			add_tid(l, thread_place(i)->tid);
 }
 
+uint32_t threads_count(void)
+{
+	uint32_t *tids;
+	size_t cap;
+	uint32_t n = threads_list(&tids, &cap);
+
+	pages_unmap(tids, cap);
+	return n;
+}
+
 uint32_t threads_list(uint32_t **tids, size_t *cap)
 {
 	struct list l = { NULL, 0, 0 };
@@ -198,8 +209,11 @@ void threads_watch(void)
 
 static void init(void)
 {
-	if (local_tid() == (uint32_t)getpid())
+	if (local_tid() == (uint32_t)getpid()) {
 		local.stack_top = (uintptr_t)__libc_stack_end;
+		if (!agent_is_inert)
+			thread_watch_main();
+	}
 	if (settings.pprof_addr || settings.push_url)
 		threads_watch();
 }
@@ -210,6 +224,7 @@ static void in_child(void)
 	uint32_t n = threads_places();
 
 	is_watching = false;
+	dump_forget();
 	for (unsigned i = 0; i < AGENTS_MAX; i++)
 		atomic_store(&agents[i], 0);
 	atomic_store(&free_top, 0);

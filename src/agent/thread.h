@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NAME_MAX_THREAD = 16 };
+enum { NAME_MAX_THREAD = 16, PLACES_MAX = 1 << 14 };
 
 /* Called in each thread that starts, when registering is on, and when it ends (also by pthread_exit
  * and pthread_cancel); for cpu.c's timers. The thread is inside the agent. */
@@ -21,6 +21,7 @@ void threads_watch(void);
 /* The thread ids of the process now, but the agent's; in pages of `*cap` bytes that the caller
  * unmaps. Returns how many. */
 uint32_t threads_list(uint32_t **tids, size_t *cap);
+uint32_t threads_count(void);
 /* Is it the agent's own? */
 bool thread_is_agent(uint32_t tid);
 void thread_set_agent(uint32_t tid);
@@ -39,8 +40,12 @@ struct thread {
 		int (*c11)(void *);
 	} routine;
 	void *argument;
+	size_t stack_bytes;
 	int64_t started; /* nanoseconds, CLOCK_MONOTONIC; 0: nobody asked */
 };
+
+/* Called in the first thread: if it ends before the process does, agent_main_ends is called. */
+void thread_watch_main(void);
 
 /* NULL: all places are taken. Nothing is locked. */
 struct thread *thread_take(void);

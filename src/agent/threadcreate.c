@@ -1,0 +1,71 @@
+/* threadcreate.c - the profile of what created the threads that live now. */
+#include "agent/agent.h"
+#include "agent/memory.h"
+#include "agent/record.h"
+#include "agent/sort.h"
+#include "agent/stack.h"
+#include "agent/thread.h"
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void add_row(struct record *r, uint32_t stack, uint32_t n)
+{
+	struct record_row *row = n ? record_add(r) : NULL;
+
+	if (!row)
+		return;
+	row->frames = stack_frames(stack, &row->nframes);
+	row->values[0] = n;
+}
+
+/* The stacks that created threads which run; how many. */
+static uint32_t list_stacks(uint32_t *stacks)
+{
+	uint32_t n = 0, places = threads_places();
+
+	for (uint32_t i = 0; i < places; i++) {
+		const struct thread *t = thread_place(i);
+
+		if (t->tid && t->created_by)
+			stacks[n++] = t->created_by;
+	}
+	return n;
+}
+
+/* As Go's, it has the first thread and those it knows nothing of with an empty stack. */
+static bool collect(struct record *r)
+{
+	uint32_t *stacks = region_alloc(&r->memory, PLACES_MAX * sizeof(*stacks));
+	uint32_t n, all = threads_count(), first = 0;
+
+	if (!stacks) {
+		r->has_failed = true;
+		return true;
+	}
+	n = list_stacks(stacks);
+	sort(stacks, n, sizeof(*stacks), compare);
+	for (uint32_t i = 1; i <= n; i++)
+		if (i == n || stacks[i] != stacks[first]) {
+			add_row(r, stacks[first], i - first);
+			first = i;
+		}
+	add_row(r, 0, all > n ? all - n : 0);
+	r->period = 1;
+	return true;
+}
+
+const struct agent_profile profile_threadcreate = {
+	.name = "threadcreate",
+	.about = "Stack traces that led to the creation of new OS threads",
+	.types = { { "threadcreate", "count" } },
+	.ntypes = 1,
+	.period_type = { "threadcreate", "count" },
+	.has_delta = true,
+	.count = threads_count,
+	.collect = collect,
+};

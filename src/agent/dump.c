@@ -225,7 +225,8 @@ static bool collect(struct record *r)
 	modules_update(false);
 	lock_take(&lock);
 	r->period = 1;
-	if (pages_once(&all_slots, ASKED_AT_ONCE * sizeof(struct dump_slot)) && signal_install())
+	signal_install(); /* or nobody can be asked */
+	if (pages_once(&all_slots, ASKED_AT_ONCE * sizeof(struct dump_slot)))
 		ask_all(&d, tids, n);
 	lock_give(&lock);
 	agent_leave();

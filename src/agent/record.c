@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "agent/index.h"
+#include "agent/sort.h"
+#include "agent/stack.h"
 
 enum { ROWS_FIRST = 256 };
 
@@ -28,6 +30,32 @@ struct record_row *record_add(struct record *r)
 	}
 	r->rows[r->n] = (struct record_row){ 0 };
 	return &r->rows[r->n++];
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void record_add_counts(struct record *r, uint32_t *stacks, size_t n)
+{
+	size_t first = 0;
+
+	sort(stacks, n, sizeof(*stacks), compare_stacks);
+	for (size_t i = 1; i <= n; i++) {
+		struct record_row *row;
+
+		if (i < n && stacks[i] == stacks[first])
+			continue;
+		row = record_add(r);
+		if (!row)
+			return;
+		row->frames = stack_frames(stacks[first], &row->nframes);
+		row->values[0] = (int64_t)(i - first);
+		first = i;
+	}
 }
 
 void record_comment(struct record *r, const char *format, ...)

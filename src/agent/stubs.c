@@ -88,15 +88,6 @@ WEAK void trace_span(const char *what, const void *object, int64_t start)
 WEAK void trace_instant(const char *what, int64_t value)
 {
 }
-/* D */
-WEAK const struct agent_profile *custom_profile_at(unsigned i)
-{
-	return NULL;
-}
-WEAK uint32_t custom_profile_count(const struct agent_profile *p)
-{
-	return 0;
-}
 static uint32_t none(void)
 {
 	return 0;

@@ -2,26 +2,8 @@
 #include "agent/agent.h"
 #include "agent/memory.h"
 #include "agent/record.h"
-#include "agent/sort.h"
 #include "agent/stack.h"
 #include "agent/thread.h"
-
-static int compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void add_row(struct record *r, uint32_t stack, uint32_t n)
-{
-	struct record_row *row = n ? record_add(r) : NULL;
-
-	if (!row)
-		return;
-	row->frames = stack_frames(stack, &row->nframes);
-	row->values[0] = n;
-}
 
 /* The stacks that created threads which run; how many. */
 static uint32_t list_stacks(uint32_t *stacks)
@@ -41,20 +23,16 @@ static uint32_t list_stacks(uint32_t *stacks)
 static bool collect(struct record *r)
 {
 	uint32_t *stacks = region_alloc(&r->memory, PLACES_MAX * sizeof(*stacks));
-	uint32_t n, all = threads_count(), first = 0;
+	uint32_t n, all = threads_count();
 
 	if (!stacks) {
 		r->has_failed = true;
 		return true;
 	}
 	n = list_stacks(stacks);
-	sort(stacks, n, sizeof(*stacks), compare);
-	for (uint32_t i = 1; i <= n; i++)
-		if (i == n || stacks[i] != stacks[first]) {
-			add_row(r, stacks[first], i - first);
-			first = i;
-		}
-	add_row(r, 0, all > n ? all - n : 0);
+	while (n < all && n < PLACES_MAX)
+		stacks[n++] = 0;
+	record_add_counts(r, stacks, n);
 	r->period = 1;
 	return true;
 }

@@ -270,13 +270,13 @@ static int64_t rounded(double v)
 	return v > 0 ? (int64_t)(v + 0.5) : 0;
 }
 
-static void add_row(struct record *r, const struct bucket *b, unsigned nvalues)
+static bool add_row(struct record *r, const struct bucket *b, unsigned nvalues)
 {
 	static const frame_t lost_frame = FRAME_LOST;
 	struct record_row *row = record_add(r);
 
 	if (!row)
-		return;
+		return false;
 	row->frames = stack_frames(b->stack, &row->nframes);
 	if (!b->stack) {
 		row->frames = &lost_frame;
@@ -285,17 +285,21 @@ static void add_row(struct record *r, const struct bucket *b, unsigned nvalues)
 	row->labels = b->labels;
 	for (unsigned i = 0; i < nvalues; i++)
 		row->values[i] = rounded(atomic_load(&b->values[i]));
+	return true;
 }
 
 /* As Go has it: the mean size. */
-static void tag_with_size(struct record_row *row)
+static void add_heap_row(struct record *r, const struct bucket *b)
 {
-	int64_t objects = row->values[ALLOC_OBJECTS];
+	double objects = atomic_load(&b->values[ALLOC_OBJECTS]);
+	double bytes = atomic_load(&b->values[ALLOC_BYTES]);
 
-	row->ntags = 1;
-	row->tags[0] = (struct tag){
+	if (objects <= 0 || !add_row(r, b, 4))
+		return;
+	r->rows[r->n - 1].ntags = 1;
+	r->rows[r->n - 1].tags[0] = (struct tag){
 		.key = "bytes",
-		.number = objects ? row->values[ALLOC_BYTES] / objects : 0,
+		.number = rounded(bytes / objects),
 		.is_average = true,
 	};
 }
@@ -317,12 +321,8 @@ static bool collect_heap(struct record *r)
 
 	r->period = (int64_t)atomic_load(&last_rate);
 	for (uint32_t i = 0; i < n; i++)
-		if (atomic_load(&bucket_at(&buckets, i)->values[ALLOC_OBJECTS]) > 0)
-			add_row(r, bucket_at(&buckets, i), 4);
-	if (atomic_load(&overflow.values[ALLOC_OBJECTS]) > 0)
-		add_row(r, &overflow, 4);
-	for (size_t i = 0; i < r->n; i++)
-		tag_with_size(&r->rows[i]);
+		add_heap_row(r, bucket_at(&buckets, i));
+	add_heap_row(r, &overflow);
 	add_comments(r);
 	return true;
 }

@@ -2,7 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -199,6 +199,20 @@ uint32_t threads_list(uint32_t **tids, size_t *cap)
 
 extern void *__libc_stack_end;
 
+enum { MAIN_STACK_MAX = 8 << 20 };
+
+/* Nothing but the stack is mapped as far below its end as it may grow. */
+static void find_main_stack(void)
+{
+	struct rlimit limit;
+	uintptr_t bytes = MAIN_STACK_MAX;
+
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes)
+		bytes = limit.rlim_cur;
+	local.stack_top = (uintptr_t)__libc_stack_end;
+	local.stack_low = local.stack_top - bytes;
+}
+
 static atomic_bool is_watching;
 
 void threads_watch(void)
@@ -210,7 +224,7 @@ void threads_watch(void)
 static void init(void)
 {
 	if (local_tid() == (uint32_t)getpid()) {
-		local.stack_top = (uintptr_t)__libc_stack_end;
+		find_main_stack();
 		if (!agent_is_inert)
 			thread_watch_main();
 	}

@@ -355,8 +355,9 @@ static bool collect_growth(struct record *r)
 
 const struct agent_profile profile_heap = {
 	.name = "heap",
-	.about = "A sampling of memory allocations of live objects. You can specify the gc GET "
-		 "parameter to run GC before taking the heap sample.",
+	.about =
+		"Memory that is in use, by the stacks that allocated it, as sampled. With gc=1 the "
+		"allocator returns what it can to the system first.",
 	.types = HEAP_TYPES,
 	.ntypes = 4,
 	.period_type = { "space", "bytes" },
@@ -368,7 +369,7 @@ const struct agent_profile profile_heap = {
 
 const struct agent_profile profile_allocs = {
 	.name = "allocs",
-	.about = "A sampling of all past memory allocations",
+	.about = "All memory that was ever allocated, in use or not, as sampled",
 	.types = HEAP_TYPES,
 	.ntypes = 4,
 	.period_type = { "space", "bytes" },

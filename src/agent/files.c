@@ -118,11 +118,12 @@ static bool open_file(struct file *f, const char *pattern)
 	return f->is_open;
 }
 
-bool files_write(const char *profile)
+bool files_write(const char *profile, const char *suffix)
 {
 	for (struct file *f = files; f < files + NFILES; f++)
 		if (strcmp(f->profile, profile) == 0)
-			return (f->is_open || open_file(f, *f->pattern)) && write_now(f, "", false);
+			return (f->is_open || open_file(f, *f->pattern)) &&
+			       write_now(f, suffix, false);
 	return false;
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* Writes a profile now, by its name on /debug/pprof/: to the file that the settings name, or to
- * kiln-NAME.PID.pb.gz. Says what went wrong. By the agent's thread. */
-bool files_write(const char *profile);
+ * kiln-NAME.PID.pb.gz, with `suffix` at its end. Says what went wrong. By the agent's thread. */
+bool files_write(const char *profile, const char *suffix);
 
 #endif

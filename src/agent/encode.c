@@ -244,7 +244,7 @@ static void add_sample(struct encoder *e, const struct record_row *row, const in
 		       unsigned nvalues)
 {
 	for (uint32_t i = 0; i < row->nframes; i++)
-		out_varint(&e->inner, location_of(e, row->frames[i]));
+		out_varint(&e->inner, location_of(e, frame_again(row->frames[i])));
 	out_message(&e->part, 1, &e->inner);
 	for (unsigned v = 0; v < nvalues; v++)
 		out_varint(&e->inner, (uint64_t)values[v]);

@@ -54,5 +54,10 @@ static inline unsigned frame_module(frame_t f)
 	return (unsigned)(f >> 48);
 }
 uintptr_t frame_address(frame_t f);
+/* What was taken before its file was known: maybe that is by now. */
+static inline frame_t frame_again(frame_t f)
+{
+	return frame_module(f) || f <= FRAME_LAST ? f : frame_of(f);
+}
 
 #endif

@@ -408,10 +408,8 @@ static void take_words(struct exchange *x, struct word *w, const char *p, size_t
 
 static void begin_symbols(struct exchange *x)
 {
-	if (x->body.n == 0) {
-		modules_update(false);
+	if (x->body.n == 0)
 		out_text(&x->body, "num_symbols: 1\n");
-	}
 }
 
 static bool is_symbol(const struct exchange *x)
@@ -551,6 +549,7 @@ static void answer(struct exchange *x)
 	const char *path = x->request.path;
 	char *clean = pages_map(strlen(path) + 2);
 
+	modules_update(true);
 	if (!*path) { /* "*" */
 		x->status = 400;
 		x->is_guessable = true;
@@ -603,6 +602,7 @@ KILN_API int kiln_serve(const char *address)
 const struct agent_part part_server = {
 	.name = "server",
 	.init = serve_at_start,
+	.work = symbols_trim,
 	.in_child = forget,
 	.at_exit = http_end,
 };

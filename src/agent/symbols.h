@@ -9,6 +9,9 @@
  * is not known. Any of the agent's threads. */
 bool symbol_name(frame_t f, char *name, size_t size, uint64_t *offset);
 
+/* Gives back what nobody asked for lately. Returns when to call it again, INT64_MAX: when more was
+ * asked. */
+int64_t symbols_trim(int64_t now);
 /* In a child after fork: whoever was at work there is gone. */
 void symbols_forget(void);
 

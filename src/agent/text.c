@@ -114,7 +114,7 @@ void record_write_stack(struct out *o, const frame_t *frames, uint32_t n)
 		if (special)
 			lines[i] = (struct line){ { "0x0", special }, 2 };
 		else
-			describe_code(&memory, &lines[i], frames[i]);
+			describe_code(&memory, &lines[i], frame_again(frames[i]));
 	}
 	if (n == 0)
 		lines[n++] = (struct line){ { "0x0" }, 1 };

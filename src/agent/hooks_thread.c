@@ -39,8 +39,8 @@ static void thread_ends(void *place)
 	}
 	agent_enter();
 	cpu_thread_ends();
-	if (t->started && agent_is_on(ON_TRACE))
-		trace_span("thread", t->argument, t->started);
+	if (agent_is_on(ON_TRACE))
+		trace_thread_ends();
 	local.self = NULL;
 	thread_give(t);
 	agent_leave();
@@ -90,7 +90,7 @@ static void thread_begins(struct thread *t, void *frame)
 	atomic_store_explicit(&t->tid, local_tid(), memory_order_release);
 	pthread_setspecific(key, t);
 	if (agent_is_on(ON_TRACE))
-		t->started = now_ns();
+		trace_thread_begins();
 	cpu_thread_starts();
 	agent_leave();
 }

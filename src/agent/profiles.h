@@ -20,7 +20,7 @@ bool wall_stop(struct record *r);
 /* ---- heap (heap.c). The rate switches ON_HEAP, and the hooks, on and off. */
 void heap_set_rate(size_t mean_bytes);
 size_t heap_rate(void);
-uint64_t heap_in_use(void); /* sampled estimate, bytes */
+uint64_t heap_in_use(void);			  /* sampled estimate, bytes */
 extern const struct agent_profile profile_growth; /* for gperftools' /pprof/growth */
 
 /* ---- locks (locks.c) */
@@ -39,5 +39,11 @@ void trace_stop(struct out *o);
 /* For hooks, if ON_TRACE: something that this thread did from `start` until now. */
 void trace_span(const char *what, const void *object, int64_t start);
 void trace_instant(const char *what, int64_t value);
+/* By the thread itself. */
+void trace_thread_begins(void);
+void trace_thread_ends(void);
+/* A sample of CPU time that was taken out. */
+struct sample;
+void trace_sample(const struct sample *s);
 
 #endif

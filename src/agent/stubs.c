@@ -73,21 +73,6 @@ WEAK bool signal_is_ours(const siginfo_t *info)
 {
 	return false;
 }
-/* C */
-WEAK bool trace_start(void)
-{
-	errno = ENOSYS;
-	return false;
-}
-WEAK void trace_stop(struct out *o)
-{
-}
-WEAK void trace_span(const char *what, const void *object, int64_t start)
-{
-}
-WEAK void trace_instant(const char *what, int64_t value)
-{
-}
 static uint32_t none(void)
 {
 	return 0;

@@ -101,7 +101,6 @@ void thread_give(struct thread *t)
 
 	atomic_store_explicit(&t->tid, 0, memory_order_relaxed);
 	t->is_ending = false;
-	t->started = 0;
 	do {
 		t->next = (uint32_t)top;
 		next = ((top >> 32) + 1) << 32 | t->number;

@@ -41,7 +41,6 @@ struct thread {
 	} routine;
 	void *argument;
 	size_t stack_bytes;
-	int64_t started; /* nanoseconds, CLOCK_MONOTONIC; 0: nobody asked */
 };
 
 /* Called in the first thread: if it ends before the process does, agent_main_ends is called. */

@@ -1,0 +1,341 @@
+/* trace_json.c - a trace as Chrome's trace events, which Perfetto, chrome://tracing and speedscope
+ * read.
+ *
+ * Times are microseconds since the start. When threads ran is shown as a process of its own, since
+ * slices of a thread have to be nested and those would cut through all others. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/memory.h"
+#include "agent/stack.h"
+#include "agent/symbols.h"
+#include "agent/thread.h"
+#include "agent/trace.h"
+#include "base/version.h"
+
+enum {
+	SCHED_PID = 10000000, /* added to ours; no process has a number as large */
+	REGIONS_MAX = 64,     /* that may be nested; deeper ones are left out */
+	SAMPLE_FRAMES = 32,
+	NAME_BYTES = 512
+};
+
+/* ---- JSON */
+
+/* How many bytes of `s` are a character in UTF-8; 0: none. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+	if (s[0] > 0xf4 || n > left)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)))
+		return 0;
+	if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)))
+		return 0;
+	return n;
+}
+
+/* Names come from the program: anything may be in them. */
+static void write_text(struct out *o, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	out_text(o, "\"");
+	for (size_t left = strlen(text), n; left; s += n, left -= n) {
+		n = utf8_length(s, left);
+		if (n == 0)
+			out_text(o, "\\ufffd");
+		else if (*s < ' ' || *s == 0x7f)
+			out_format(o, "\\u%04x", (unsigned)*s);
+		else if (*s == '"' || *s == '\\')
+			out_format(o, "\\%c", *s);
+		else
+			out_add(o, s, n);
+		n = n ? n : 1;
+	}
+	out_text(o, "\"");
+}
+
+/* Nanoseconds as microseconds. */
+static void write_time(struct out *o, const char *key, int64_t ns)
+{
+	ns = ns > 0 ? ns : 0;
+	out_format(o, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+/* Up to its name; the caller goes on with ",..." and "}". */
+static void begin_event(struct out *o, const char *phase, int pid, uint32_t tid, const char *name)
+{
+	out_format(o, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%u,\"name\":", phase, pid, tid);
+	write_text(o, name);
+}
+
+/* ---- names of threads */
+
+static bool read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return true;
+}
+
+static void write_name(struct out *o, int pid, uint32_t tid, const char *what, const char *name)
+{
+	begin_event(o, "M", pid, tid, what);
+	out_text(o, ",\"args\":{\"name\":");
+	write_text(o, name);
+	out_text(o, "}}");
+}
+
+static void write_thread_name(struct out *o, uint32_t tid, const char *name)
+{
+	write_name(o, getpid(), tid, "thread_name", name);
+	write_name(o, getpid() + SCHED_PID, tid, "thread_name", name);
+}
+
+static void write_names(struct out *o, const struct trace *t)
+{
+	uint32_t *tids = NULL;
+	size_t cap = 0;
+	uint32_t n = threads_list(&tids, &cap);
+	char path[64], name[64];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tids[i]);
+		if (read_file(path, name, sizeof(name)))
+			write_thread_name(o, tids[i], name);
+	}
+	pages_unmap(tids, cap);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct event *e = &t->events[i];
+
+		if (e->kind != EVENT_THREAD_ENDS)
+			continue;
+		memcpy(name, e->thread_name, sizeof(e->thread_name));
+		name[sizeof(e->thread_name)] = 0;
+		write_thread_name(o, e->tid, name);
+	}
+}
+
+static const char *program_name(char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+	const char *slash;
+
+	if (n <= 0)
+		return "program";
+	path[n] = 0;
+	slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void write_process_names(struct out *o)
+{
+	char path[NAME_BYTES], name[NAME_BYTES + 64];
+	const char *program = program_name(path, sizeof(path));
+
+	write_name(o, getpid(), (uint32_t)getpid(), "process_name", program);
+	snprintf(name, sizeof(name), "%s: when threads ran", program);
+	write_name(o, getpid() + SCHED_PID, (uint32_t)getpid(), "process_name", name);
+}
+
+/* ---- events */
+
+/* From `start`, if that is in the trace. */
+static void write_slice(struct out *o, const struct trace *t, int64_t start, int64_t end)
+{
+	start = start < t->start ? t->start : start;
+	end = end > t->end ? t->end : end;
+	write_time(o, "ts", start - t->start);
+	write_time(o, "dur", end - start);
+}
+
+static void write_span(struct out *o, const struct trace *t, const struct event *e)
+{
+	begin_event(o, "X", getpid(), e->tid, e->name);
+	write_slice(o, t, e->time, e->time + e->duration);
+	out_format(o, ",\"cat\":\"wait\",\"args\":{\"object\":\"0x%llx\",\"ns\":%lld}}",
+		   (unsigned long long)e->object, (long long)e->duration);
+}
+
+static void write_run(struct out *o, const struct trace *t, const struct event *e)
+{
+	begin_event(o, "X", getpid() + SCHED_PID, e->tid,
+		    e->kind == EVENT_RAN_PART ? "ran for a part" : "running");
+	write_slice(o, t, e->time, e->time + e->duration);
+	out_format(o, ",\"cat\":\"sched\",\"args\":{\"ns\":%llu%s}}", (unsigned long long)e->object,
+		   e->kind == EVENT_RAN_PREEMPTED ? ",\"preempted\":true" : "");
+}
+
+static void write_instant(struct out *o, const struct trace *t, const struct event *e,
+			  const char *name, const char *category)
+{
+	begin_event(o, "i", getpid(), e->tid, name);
+	write_time(o, "ts", e->time - t->start);
+	out_format(o, ",\"s\":\"t\",\"cat\":\"%s\"", category);
+}
+
+static void write_counter(struct out *o, const struct trace *t, const struct event *e)
+{
+	begin_event(o, "C", getpid(), e->tid, e->name);
+	write_time(o, "ts", e->time - t->start);
+	out_format(o, ",\"args\":{\"value\":%lld}}", (long long)e->value);
+}
+
+static void frame_name(frame_t f, char *name, size_t size)
+{
+	uint64_t offset;
+
+	if (!symbol_name(f, name, size, &offset))
+		snprintf(name, size, "0x%llx", (unsigned long long)frame_address(f));
+}
+
+/* The function that ran is the name; callers follow in "stack". */
+static void write_sample(struct out *o, const struct trace *t, const struct event *e)
+{
+	uint32_t n;
+	const frame_t *frames = stack_frames(e->stack, &n);
+	struct out stack = { 0 };
+	char name[NAME_BYTES] = "?";
+
+	for (uint32_t i = 0; i < n && i < SAMPLE_FRAMES; i++) {
+		frame_name(frames[i], name, sizeof(name));
+		out_text(&stack, i ? " < " : "");
+		out_text(&stack, name);
+	}
+	if (n > 0)
+		frame_name(frames[0], name, sizeof(name));
+	out_add(&stack, "", 1);
+	write_instant(o, t, e, name, "cpu");
+	out_format(o, ",\"args\":{\"ticks\":%lld,\"stack\":", (long long)e->value);
+	write_text(o, stack.has_failed ? "" : stack.p);
+	out_text(o, "}}");
+	out_release(&stack);
+}
+
+static void write_event(struct out *o, const struct trace *t, const struct event *e)
+{
+	switch (e->kind) {
+	case EVENT_SPAN:
+		write_span(o, t, e);
+		break;
+	case EVENT_RAN:
+	case EVENT_RAN_PREEMPTED:
+	case EVENT_RAN_PART:
+		write_run(o, t, e);
+		break;
+	case EVENT_INSTANT:
+		write_instant(o, t, e, e->name, "event");
+		out_format(o, ",\"args\":{\"value\":%lld}}", (long long)e->value);
+		break;
+	case EVENT_THREAD_BEGINS:
+	case EVENT_THREAD_ENDS:
+		write_instant(o, t, e,
+			      e->kind == EVENT_THREAD_BEGINS ? "thread starts" : "thread ends",
+			      "thread");
+		out_text(o, "}");
+		break;
+	case EVENT_COUNTER:
+		write_counter(o, t, e);
+		break;
+	case EVENT_SAMPLE:
+		write_sample(o, t, e);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- regions: their begins and ends meet here; one of them may be missing */
+
+struct regions {
+	uint32_t tid, depth; /* how many are open */
+	const struct event *open[REGIONS_MAX];
+};
+
+static void write_region(struct out *o, const struct trace *t, const struct event *begin,
+			 int64_t end, bool has_ended)
+{
+	begin_event(o, "X", getpid(), begin->tid, begin->name);
+	write_slice(o, t, begin->time, end);
+	out_format(o, ",\"cat\":\"region\"%s}", has_ended ? "" : ",\"args\":{\"unfinished\":true}");
+}
+
+/* All that are nested as deep as `depth`, or deeper; only the end of that one was seen. */
+static void close_regions(struct out *o, const struct trace *t, struct regions *r, int64_t depth,
+			  int64_t end, bool has_ended)
+{
+	while (r->depth > 0 && r->open[r->depth - 1]->value >= depth) {
+		const struct event *begin = r->open[--r->depth];
+
+		write_region(o, t, begin, end, has_ended && begin->value == depth);
+	}
+}
+
+static void take_region(struct out *o, const struct trace *t, struct regions *r,
+			const struct event *e)
+{
+	if (e->kind == EVENT_REGION_ENDS) {
+		close_regions(o, t, r, e->value, e->time, true);
+		return;
+	}
+	close_regions(o, t, r, e->value, e->time, false);
+	if (r->depth < REGIONS_MAX)
+		r->open[r->depth++] = e;
+}
+
+static void write_events(struct out *o, const struct trace *t)
+{
+	struct regions regions = { 0 };
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct event *e = &t->events[i];
+		int64_t end = t->end;
+
+		if (e->tid != regions.tid)
+			close_regions(o, t, &regions, 0, end, false);
+		regions.tid = e->tid;
+		if (e->kind == EVENT_THREAD_ENDS)
+			close_regions(o, t, &regions, 0, e->time, false);
+		if (e->kind == EVENT_REGION_BEGINS || e->kind == EVENT_REGION_ENDS)
+			take_region(o, t, &regions, e);
+		else
+			write_event(o, t, e);
+	}
+	close_regions(o, t, &regions, 0, t->end, false);
+}
+
+void trace_write(struct out *o, const struct trace *t)
+{
+	out_text(o, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"agent\":\"kiln " KILN_VERSION
+		    "\",\"scheduling\":");
+	write_text(o, t->scheduling);
+	out_format(o,
+		   ",\"start_ns\":%lld,\"duration_ns\":%lld,\"events\":%zu,\"dropped_events\":%llu"
+		   ",\"dropped_switches\":%llu},\n\"traceEvents\":[",
+		   (long long)t->start_wall, (long long)(t->end - t->start), t->n,
+		   (unsigned long long)t->lost, (unsigned long long)t->switches_lost);
+	/* All others begin with a comma. */
+	out_format(o,
+		   "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_labels\",\"args\":"
+		   "{\"labels\":\"kiln\"}}",
+		   getpid());
+	write_process_names(o);
+	write_names(o, t);
+	write_events(o, t);
+	out_text(o, "\n]}\n");
+}

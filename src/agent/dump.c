@@ -97,6 +97,7 @@ static void add_answer(struct dump *d, unsigned i)
 /* One that has ended since it was listed keeps a row of nothing. */
 static void add_silent(struct dump *d, struct record_row *row)
 {
+	static const frame_t nowhere = FRAME_SILENT;
 	uint32_t tid = (uint32_t)row->tags[TAG_TID].number;
 	char name[NAME_MAX_THREAD];
 
@@ -104,6 +105,8 @@ static void add_silent(struct dump *d, struct record_row *row)
 		return;
 	task_name(tid, name);
 	describe(d->record, row, name, is_silent);
+	row->frames = &nowhere;
+	row->nframes = 1;
 }
 
 static void add_self(struct dump *d, struct record_row *row)
@@ -305,7 +308,7 @@ static void write_text(struct out *o, const struct agent_profile *p, struct reco
 
 const struct agent_profile profile_goroutine = {
 	.name = "goroutine",
-	.about = "Stack traces of all current goroutines",
+	.about = "Where all threads are, for tools that ask for goroutines",
 	.types = { { "goroutine", "count" } },
 	.ntypes = 1,
 	.period_type = { "goroutine", "count" },

@@ -150,6 +150,7 @@ static const char *const special_names[FRAME_LAST + 1] = {
 	[FRAME_TRUNCATED] = "[truncated]",
 	[FRAME_LOST] = "lostProfileEvent",
 	[FRAME_NO_UNWIND] = "[no unwind info]",
+	[FRAME_SILENT] = "[not responding]",
 };
 
 const char *frame_special_name(frame_t f)

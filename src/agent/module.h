@@ -20,6 +20,7 @@ typedef uint64_t frame_t;
 #define FRAME_TRUNCATED 1u
 #define FRAME_LOST 2u	   /* samples there was no room for: lostProfileEvent */
 #define FRAME_NO_UNWIND 3u /* [no unwind info] */
+#define FRAME_SILENT 4u	   /* [not responding]: the thread did not tell where it is */
 #define FRAME_LAST 15u
 
 struct unwind_table;

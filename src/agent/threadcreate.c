@@ -39,7 +39,7 @@ static bool collect(struct record *r)
 
 const struct agent_profile profile_threadcreate = {
 	.name = "threadcreate",
-	.about = "Stack traces that led to the creation of new OS threads",
+	.about = "What created the threads that run now",
 	.types = { { "threadcreate", "count" } },
 	.ntypes = 1,
 	.period_type = { "threadcreate", "count" },

@@ -287,7 +287,7 @@ static void write_thread(struct out *o, const struct record_row *row)
 	out_format(o, "thread %u \"%s\" [%c, %s%s%s%.2fs CPU]:\n", tid, row->tags[TAG_THREAD].text,
 		   letter, state == is_silent ? "not responding, " : "", where, *where ? ", " : "",
 		   (double)task_cpu(tid) / 1e9);
-	record_write_labels(o, row);
+	record_write_labels(o, &(struct record_row){ .labels = row->labels });
 	for (uint32_t i = 0; i < row->nframes; i++)
 		write_code(o, "", row->frames[i], "(...)");
 	write_creator(o, tid);
@@ -320,9 +320,7 @@ const struct agent_profile profile_goroutine = {
 
 const struct agent_profile profile_threads = {
 	.name = "threads",
-	.about = "Stack traces of all threads, with their names and states. Use debug=2 for a "
-		 "readable "
-		 "dump.",
+	.about = "Where all threads are, with their names and states; debug=2 is for reading",
 	.types = { { "goroutine", "count" } },
 	.ntypes = 1,
 	.period_type = { "goroutine", "count" },

@@ -42,8 +42,9 @@ enum {
 	MUTEX_RECURSIVE = 1,
 	MUTEX_ADAPTIVE = 3,
 	MUTEX_TYPE = 3,
-	MUTEX_CEILING =
-		(int)0xfff80000 /* of the lock word, if it has one: not whether it is held */
+	MUTEX_ROBUST = 16,
+	MUTEX_PROTECT = 64, /* has a ceiling of priorities */
+	CEILING_BITS = 19   /* of its lock word, below the ceiling */
 };
 
 static inline int lock_word(const pthread_mutex_t *m)
@@ -52,12 +53,16 @@ static inline int lock_word(const pthread_mutex_t *m)
 }
 
 /* In a lock word 1 is held, 2 is held and awaited; or it is the id of the thread that holds it, and
- * a bit if it is awaited. */
+ * a bit if it is awaited, or if who held it has died. */
 static bool is_free(const pthread_mutex_t *m)
 {
-	bool has_ceiling = m->__data.__kind & 64; /* PTHREAD_PRIO_PROTECT */
+	int word = lock_word(m);
 
-	return (lock_word(m) & (has_ceiling ? ~MUTEX_CEILING : ~0)) == 0;
+	if (m->__data.__kind & MUTEX_PROTECT)
+		word &= (1 << CEILING_BITS) - 1;
+	else if (m->__data.__kind & MUTEX_ROBUST)
+		word &= FUTEX_TID_MASK;
+	return word == 0;
 }
 
 static bool is_mine(const pthread_mutex_t *m)

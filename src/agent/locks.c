@@ -343,14 +343,9 @@ static void write_rows(struct out *o, struct record *r, int64_t divisor)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct record_row *row = &r->rows[i];
 
-		out_format(o, "%lld %lld @", (long long)(row->values[DELAY] / divisor),
+		out_format(o, "%lld %lld ", (long long)(row->values[DELAY] / divisor),
 			   (long long)(row->values[COUNT] / divisor));
-		/* Where calls return to, as readers of this format expect. */
-		for (uint32_t k = 0; k < row->nframes; k++)
-			if (row->frames[k] > FRAME_LAST)
-				out_format(o, " 0x%llx",
-					   (unsigned long long)frame_address(row->frames[k]) + 1);
-		out_text(o, "\n");
+		record_write_addresses(o, row);
 		record_write_stack(o, row->frames, row->nframes);
 		out_text(o, "\n");
 	}
@@ -379,7 +374,9 @@ static void write_mutex(struct out *o, const struct agent_profile *p, struct rec
 
 const struct agent_profile profile_block = {
 	.name = "block",
-	.about = "Stack traces that led to blocking on synchronization primitives",
+	.about =
+		"Waits for other threads, by who waited: mutexes, rwlocks, conditions, semaphores, "
+		"barriers, joins. Off until KILN_BLOCK_RATE or kiln_set_block_rate switch it on.",
 	TYPES,
 	.count = count_block,
 	.collect = collect_block,
@@ -388,7 +385,9 @@ const struct agent_profile profile_block = {
 
 const struct agent_profile profile_mutex = {
 	.name = "mutex",
-	.about = "Stack traces of holders of contended mutexes",
+	.about = "Contended locks, by who held them: the time that others waited for the unlock. "
+		 "Off "
+		 "until KILN_MUTEX_FRACTION or kiln_set_mutex_fraction switch it on.",
 	TYPES,
 	.count = count_mutex,
 	.collect = collect_mutex,

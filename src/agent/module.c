@@ -367,3 +367,31 @@ uintptr_t frame_address(frame_t f)
 
 	return m ? m->base + (f & FRAME_OFFSET) : f & FRAME_OFFSET;
 }
+
+/* ---- the part */
+
+enum { OFTEN_NS = 100000000, SELDOM_NS = 1000000000 };
+
+static int64_t work(int64_t now)
+{
+	if (!agent_is_on(~0u))
+		return INT64_MAX;
+	modules_update(false);
+	return now + (agent_is_on(ON_CPU | ON_WALL) ? OFTEN_NS : SELDOM_NS);
+}
+
+static void before_fork(void)
+{
+	lock_take(&update_lock);
+}
+
+static void after_fork(void)
+{
+	lock_give(&update_lock);
+}
+
+const struct agent_part part_modules = { .name = "modules",
+					 .work = work,
+					 .before_fork = before_fork,
+					 .after_fork = after_fork,
+					 .in_child = after_fork };

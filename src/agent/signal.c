@@ -2,9 +2,14 @@
  * broken, and any instruction may have been interrupted. */
 #include "agent/signal.h"
 
+#include <errno.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
+#include <time.h>
 
+#include "agent/agent.h"
 #include "agent/kernel.h"
 #include "agent/local.h"
 #include "agent/modules.h"
@@ -57,6 +62,8 @@ static inline bool read_word(const struct walker *w, uintptr_t address, uintptr_
 		*value = *(const uintptr_t *)address;
 		return true;
 	}
+	if (!window)
+		return false;
 	if ((address < window->at || address - window->at + 8 > window->bytes) &&
 	    !fetch(window, address))
 		return false;
@@ -275,4 +282,422 @@ uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t ma
 	window.bytes = window.at = 0;
 	start_walk(&w, start);
 	return max ? walk(&w, frames, max) : 0;
+}
+
+/* ---- rings of samples
+ *
+ * Memory does not grow with the number of threads: a handler takes a ring that nobody else writes
+ * to now, and if there is none, or it is full, the sample is lost. */
+
+enum { RING_TRIES = 4 };
+
+struct entry {
+	uint32_t bytes; /* of all of it */
+	uint16_t kind, nframes;
+	int64_t time;
+	uint32_t tid, labels, weight, source;
+	frame_t origin;
+	frame_t frames[];
+};
+
+enum { ENTRY_MAX = sizeof(struct entry) + STACK_MAX * sizeof(frame_t), KIND_SKIP = 0xffff };
+
+struct ring {
+	_Alignas(64) atomic_bool is_taken;
+	struct window window;	       /* for whoever has taken it */
+	_Alignas(64) atomic_uint head; /* bytes that were written, ever */
+	_Alignas(64) atomic_uint tail; /* and read */
+};
+
+_Atomic(void *) sample_memory;
+static struct ring rings[SAMPLE_RINGS];
+static atomic_ullong lost;
+
+static struct ring *take_ring(uint32_t tid)
+{
+	for (uint32_t i = 0; i < RING_TRIES; i++) {
+		struct ring *r = &rings[(tid + i) % SAMPLE_RINGS];
+
+		if (!atomic_load_explicit(&r->is_taken, memory_order_relaxed) &&
+		    !atomic_exchange_explicit(&r->is_taken, true, memory_order_acquire))
+			return r;
+	}
+	return NULL;
+}
+
+static void give_ring(struct ring *r)
+{
+	if (r)
+		atomic_store_explicit(&r->is_taken, false, memory_order_release);
+}
+
+static struct entry *entry_at(const struct ring *r, uint32_t position)
+{
+	char *memory = atomic_load_explicit(&sample_memory, memory_order_acquire);
+
+	return (struct entry *)(memory + (size_t)(r - rings) * SAMPLE_RING_BYTES +
+				position % SAMPLE_RING_BYTES);
+}
+
+/* Room for the longest sample, in one piece; NULL: there is none. */
+static struct entry *claim(struct ring *r)
+{
+	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed),
+		 used = head - atomic_load_explicit(&r->tail, memory_order_acquire),
+		 to_end = SAMPLE_RING_BYTES - head % SAMPLE_RING_BYTES,
+		 wanted = to_end < ENTRY_MAX ? to_end + ENTRY_MAX : ENTRY_MAX;
+
+	if (!atomic_load_explicit(&sample_memory, memory_order_relaxed) ||
+	    SAMPLE_RING_BYTES - used < wanted)
+		return NULL;
+	if (to_end < ENTRY_MAX) {
+		entry_at(r, head)->bytes = to_end;
+		entry_at(r, head)->kind = KIND_SKIP;
+		head += to_end;
+		atomic_store_explicit(&r->head, head, memory_order_release);
+	}
+	return entry_at(r, head);
+}
+
+static void commit(struct ring *r, struct entry *e)
+{
+	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+
+	e->bytes = (uint32_t)(sizeof(*e) + e->nframes * sizeof(frame_t));
+	atomic_store_explicit(&r->head, head + e->bytes, memory_order_release);
+}
+
+static int64_t time_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The stack that was interrupted. */
+static uint32_t walk_context(const ucontext_t *context, struct ring *r, frame_t *frames,
+			     uint32_t max)
+{
+	const greg_t *registers = context->uc_mcontext.gregs;
+	struct walk_start start = { (uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP],
+				    (uintptr_t)registers[REG_RBP] };
+	struct walker w = { .registers = registers, .window = r ? &r->window : NULL };
+
+	if (r)
+		r->window.bytes = 0;
+	start_walk(&w, &start);
+	return walk(&w, frames, max);
+}
+
+struct about {
+	uint16_t kind;
+	uint32_t tid, weight, source;
+	frame_t origin;
+};
+
+/* Without context: there are no frames. */
+static void write_sample(const struct about *about, const ucontext_t *context)
+{
+	struct ring *r = take_ring(about->tid);
+	struct entry *e = r ? claim(r) : NULL;
+
+	if (e) {
+		e->kind = about->kind;
+		e->tid = about->tid;
+		e->weight = about->weight;
+		e->source = about->source;
+		e->origin = about->origin;
+		e->time = time_now();
+		e->labels = context ? local.labels : 0;
+		e->nframes = context ? (uint16_t)walk_context(context, r, e->frames, STACK_MAX) : 0;
+		commit(r, e);
+	} else {
+		atomic_fetch_add_explicit(&lost, about->weight, memory_order_relaxed);
+	}
+	give_ring(r);
+}
+
+static bool take_from(struct ring *r, struct sample *s)
+{
+	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	const struct entry *e;
+
+	while (tail != atomic_load_explicit(&r->head, memory_order_acquire)) {
+		e = entry_at(r, tail);
+		tail += e->bytes;
+		if (e->kind == KIND_SKIP)
+			continue;
+		s->time = e->time;
+		s->tid = e->tid;
+		s->labels = e->labels;
+		s->weight = e->weight;
+		s->source = e->source;
+		s->origin = e->origin;
+		s->kind = e->kind;
+		s->nframes = e->nframes;
+		memcpy(s->frames, e->frames, e->nframes * sizeof(frame_t));
+		atomic_store_explicit(&r->tail, tail, memory_order_release);
+		return true;
+	}
+	atomic_store_explicit(&r->tail, tail, memory_order_release);
+	return false;
+}
+
+bool samples_take(struct sample *s)
+{
+	for (uint32_t i = 0; i < SAMPLE_RINGS; i++)
+		if (take_from(&rings[i], s))
+			return true;
+	return false;
+}
+
+uint64_t samples_lost(void)
+{
+	return atomic_exchange(&lost, 0);
+}
+
+void samples_reset(void)
+{
+	for (uint32_t i = 0; i < SAMPLE_RINGS; i++) {
+		atomic_store(&rings[i].is_taken, false);
+		atomic_store(&rings[i].tail, atomic_load(&rings[i].head));
+	}
+}
+
+/* ---- what the agent asks of a thread: a signal with a code that nobody else uses */
+
+enum { CODE_DUMP = -7501, CODE_WALL = -7502 };
+
+static uint32_t own_tid(void)
+{
+	return (uint32_t)kernel_call(SYS_gettid, 0, 0, 0, 0);
+}
+
+static bool ask(uint32_t tid, int code, void *value)
+{
+	long pid = kernel_call(SYS_getpid, 0, 0, 0, 0);
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = (int)settings.signal;
+	info.si_code = code;
+	info.si_pid = (pid_t)pid;
+	info.si_value.sival_ptr = value;
+	return kernel_call(SYS_rt_tgsigqueueinfo, pid, tid, info.si_signo, (long)&info) == 0;
+}
+
+bool dump_ask(struct dump_slot *slot, uint32_t tid)
+{
+	slot->tid = tid;
+	atomic_store(&slot->state, DUMP_ASKED);
+	return ask(tid, CODE_DUMP, slot);
+}
+
+bool wall_ask(uint32_t tid)
+{
+	return ask(tid, CODE_WALL, NULL);
+}
+
+/* Is the thread in a system call, which goes on or fails when we are done? */
+static bool is_in_call(const ucontext_t *context)
+{
+	const greg_t *registers = context->uc_mcontext.gregs;
+	const uint8_t *pc = (const uint8_t *)registers[REG_RIP];
+	struct range r;
+
+	if (!range_find((uintptr_t)pc - 2, &r) || !range_find((uintptr_t)pc + 2, &r))
+		return false;
+	return (registers[REG_RAX] == -EINTR && pc[-2] == 0x0f && pc[-1] == 0x05) ||
+	       (pc[0] == 0x0f && pc[1] == 0x05);
+}
+
+static void answer_dump(struct dump_slot *slot, const ucontext_t *context)
+{
+	uint32_t asked = DUMP_ASKED, tid = own_tid();
+	struct ring *r;
+
+	if (slot->tid != tid || !atomic_compare_exchange_strong(&slot->state, &asked, DUMP_WRITING))
+		return;
+	r = take_ring(tid);
+	slot->labels = local.labels;
+	slot->is_waiting = is_in_call(context);
+	kernel_call(SYS_prctl, PR_GET_NAME, (long)slot->name, 0, 0);
+	slot->nframes = walk_context(context, r, slot->frames, STACK_MAX);
+	give_ring(r);
+	atomic_store(&slot->state, DUMP_ANSWERED);
+}
+
+/* ---- ticks of timers */
+
+_Atomic(struct cpu_timer *) cpu_timers;
+atomic_bool cpu_has_common_timer;
+
+/* The timer that a signal came from; NULL: none of ours. */
+static struct cpu_timer *timer_of(const siginfo_t *info)
+{
+	struct cpu_timer *first = atomic_load_explicit(&cpu_timers, memory_order_acquire);
+	uintptr_t place = (uintptr_t)info->si_value.sival_ptr - (uintptr_t)first;
+
+	if (info->si_code != SI_TIMER || !first || place >= TIMERS_MAX * sizeof(*first) ||
+	    place % sizeof(*first))
+		return NULL;
+	return first + place / sizeof(*first);
+}
+
+static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *context)
+{
+	struct cpu_timer *first = atomic_load_explicit(&cpu_timers, memory_order_relaxed);
+	uint32_t tid = atomic_load_explicit(&timer->tid, memory_order_relaxed);
+
+	if (!tid || !agent_is_on(ON_CPU))
+		return;
+	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
+	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),
+				      timer->origin },
+		     context);
+}
+
+void sample_rest(uint32_t number, uint32_t weight)
+{
+	const struct cpu_timer *timer =
+		atomic_load_explicit(&cpu_timers, memory_order_relaxed) + number;
+
+	write_sample(&(struct about){ SAMPLE_REST, timer->tid, weight, number, timer->origin },
+		     NULL);
+}
+
+/* A tick of the timer that all threads share. */
+static void tick_in_common(const ucontext_t *context)
+{
+	uint32_t tid = own_tid();
+
+	if (agent_is_on(ON_CPU) && cpu_timer_of(tid) == TIMERS_MAX)
+		write_sample(&(struct about){ SAMPLE_CPU, tid, 1, TIMERS_MAX, 0 }, context);
+}
+
+/* ---- what the program has installed: two, one is read while the other is written */
+
+static struct sigaction program_actions[2];
+static atomic_uint program_generation;
+
+void signal_set_program_action(const struct sigaction *action)
+{
+	unsigned next = atomic_load(&program_generation) + 1;
+
+	program_actions[next & 1] = *action;
+	atomic_store(&program_generation, next);
+}
+
+void signal_get_program_action(struct sigaction *action)
+{
+	unsigned generation;
+
+	do {
+		generation = atomic_load(&program_generation);
+		*action = program_actions[generation & 1];
+		atomic_thread_fence(memory_order_acquire);
+	} while (atomic_load(&program_generation) != generation);
+}
+
+/* As the kernel has it. */
+struct kernel_sigaction {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* The program left the signal as it was, and somebody else sent it: that ends it. */
+static void die_by(int number)
+{
+	struct kernel_sigaction standard = { 0 };
+	uint64_t set = 1ul << (number - 1);
+
+	kernel_call(SYS_rt_sigaction, number, (long)&standard, 0, sizeof(set));
+	kernel_call(SYS_tgkill, kernel_call(SYS_getpid, 0, 0, 0, 0), own_tid(), number, 0);
+	kernel_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, sizeof(set));
+}
+
+/* Calls the program's handler as the kernel would have. */
+static void pass_on(int number, siginfo_t *info, ucontext_t *context)
+{
+	struct sigaction a;
+	uint64_t mask, added;
+
+	signal_get_program_action(&a);
+	if (a.sa_handler == SIG_IGN)
+		return;
+	if (a.sa_handler == SIG_DFL) {
+		die_by(number);
+		return;
+	}
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	memcpy(&added, &a.sa_mask, sizeof(added));
+	mask |= added;
+	if (!(a.sa_flags & SA_NODEFER))
+		mask |= 1ul << (number - 1);
+	if (a.sa_flags & (int)SA_RESETHAND)
+		signal_set_program_action(&(struct sigaction){ .sa_handler = SIG_DFL });
+	kernel_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask));
+	a.sa_sigaction(number, info, context);
+}
+
+/* ---- the handler */
+
+static bool has_program_handler(void)
+{
+	struct sigaction a;
+
+	signal_get_program_action(&a);
+	return a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN;
+}
+
+/* Once we had that timer its last signal may come late, which must not end the program. */
+static bool is_common_tick(const siginfo_t *info)
+{
+	return info->si_code == SI_KERNEL && atomic_load(&cpu_has_common_timer);
+}
+
+bool signal_is_ours(const siginfo_t *info)
+{
+	return info->si_code == CODE_DUMP || info->si_code == CODE_WALL || timer_of(info) ||
+	       is_common_tick(info);
+}
+
+/* A system call of the program returns EINTR, and that is our doing: whoever waits goes on waiting
+ * (hooks_wait.c). If another signal is about to be handled it is not. */
+static void note_broken_call(const ucontext_t *context)
+{
+	uint64_t pending = 0, blocked;
+
+	if (context->uc_mcontext.gregs[REG_RAX] != -EINTR || !is_in_call(context))
+		return;
+	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
+	kernel_call(SYS_rt_sigpending, (long)&pending, sizeof(pending), 0, 0);
+	if (!(pending & ~blocked))
+		local.nsignals++;
+}
+
+void signal_handler(int number, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+	struct cpu_timer *timer = timer_of(info);
+
+	if (timer) {
+		tick(timer, 1 + (uint32_t)info->si_overrun, context);
+	} else if (info->si_code == CODE_DUMP) {
+		answer_dump(info->si_value.sival_ptr, context);
+	} else if (info->si_code == CODE_WALL) {
+		write_sample(&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0 },
+			     context);
+	} else if (is_common_tick(info)) {
+		tick_in_common(context);
+		if (has_program_handler())
+			pass_on(number, info, context);
+	} else {
+		pass_on(number, info, context);
+		return;
+	}
+	note_broken_call(context);
 }

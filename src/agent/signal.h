@@ -31,20 +31,53 @@ uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t ma
 
 /* ---- samples: written by handlers, read by the agent thread */
 
-enum sample_kind { SAMPLE_CPU, SAMPLE_WALL };
+enum sample_kind {
+	SAMPLE_CPU,
+	SAMPLE_WALL,
+	SAMPLE_REST, /* CPU time that no sample was taken of: no frames, see cpu.c */
+};
 
 struct sample {
 	int64_t time; /* nanoseconds, CLOCK_MONOTONIC */
 	uint32_t tid, labels;
 	uint32_t weight; /* ticks that it stands for */
+	uint32_t source; /* CPU: the timer's number. Wall: 1 if it waits for the kernel */
 	uint16_t kind, nframes;
+	frame_t origin; /* CPU: where the thread started; 0: not known */
 	frame_t frames[STACK_MAX];
 };
 
+/* Where samples go: pages, there before any is written. */
+enum { SAMPLE_RINGS = 16, SAMPLE_RING_BYTES = 128 << 10 };
+extern _Atomic(void *) sample_memory;
 /* Takes one sample out; false if there is none. One thread at a time. */
 bool samples_take(struct sample *s);
-/* How many there was no room for since the last call. */
+/* Ticks that there was no room for since the last call. */
 uint64_t samples_lost(void);
+/* Forgets all of them: in a child after fork. */
+void samples_reset(void);
+/* Writes a SAMPLE_REST. Any context. */
+void sample_rest(uint32_t timer, uint32_t weight);
+
+/* ---- timers of threads (cpu.c) */
+
+enum { TIMERS_MAX = 1 << 15 };
+
+struct cpu_timer {
+	atomic_uint tid; /* 0: free */
+	int id;		 /* the kernel's */
+	uint64_t first;	 /* the thread's clock at its first tick, in ns; ticks go on from there */
+	atomic_ullong ticks; /* that signals stood for */
+	frame_t origin;	     /* where the thread started; 0: not known */
+	uint64_t rest;	     /* for cpu.c */
+	uint32_t next;	     /* number + 1, among those that are free */
+};
+/* NULL before the first profile. Signals of a timer point to it. */
+extern _Atomic(struct cpu_timer *) cpu_timers;
+/* The process has, or had, a timer as well: for threads that have none. */
+extern atomic_bool cpu_has_common_timer;
+/* The number of a thread's timer, or TIMERS_MAX. What it finds may be out of date. Any context. */
+uint32_t cpu_timer_of(uint32_t tid);
 
 /* ---- stacks of other threads */
 
@@ -61,15 +94,18 @@ struct dump_slot {
 };
 /* Asks a thread of this process; it answers in `slot`, soon or never. */
 bool dump_ask(struct dump_slot *slot, uint32_t tid);
+/* Asks it for a sample, SAMPLE_WALL. */
+bool wall_ask(uint32_t tid);
 
-/* ---- the signal */
+/* ---- the signal (hooks_signal.c) */
 
 /* Installs the handler (settings.signal), once; what was there before gets what is not ours. */
 bool signal_install(void);
-/* What the program believes is installed (sigaction of it goes here, see hooks_signal.c). */
+bool signal_is_installed(void);
+/* What the program believes is installed. Any context. */
 void signal_set_program_action(const struct sigaction *action);
 void signal_get_program_action(struct sigaction *action);
-bool signal_is_installed(void);
+void signal_handler(int number, siginfo_t *info, void *context);
 /* Was it sent by the agent? For whoever takes signals with sigwait. */
 bool signal_is_ours(const siginfo_t *info);
 

@@ -1,0 +1,647 @@
+/* cpu.c - CPU time: each thread has a timer of its own, on its own CPU clock, and gets a signal at
+ * each tick.
+ *
+ * The kernel looks at such timers when it interrupts a thread anyway, 100 to 1000 times a second: a
+ * signal stands for all ticks since the last one. What a thread used after that, until it ends, is
+ * known from its clock; it goes to the stack that was last seen in that thread, or else in another
+ * that started in the same function.
+ *
+ * The first tick is at a random time, so that a thread that uses a tenth of a period is seen once
+ * in ten times.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/kernel.h"
+#include "agent/local.h"
+#include "agent/memory.h"
+#include "agent/profiles.h"
+#include "agent/samples.h"
+#include "agent/thread.h"
+
+enum {
+	SECOND = 1000000000,
+	DRAIN_NS = 100000000,
+	FEW_THREADS = 64, /* more are looked for less often */
+	HZ_MAX = 10000,
+	INDEX_SIZE = TIMERS_MAX * 2,
+	ORIGINS_MAX = 256,
+	/* Who used so much without a tick has our signal blocked. */
+	BLOCKED_NS = 50000000,
+};
+
+/* Threads that started in the same function. */
+struct origin {
+	frame_t at;
+	uint32_t stack, labels; /* the last that was seen */
+	uint64_t owed;		/* ticks, while there is none */
+};
+
+/* The last that was seen of a timer's thread. */
+struct last {
+	uint32_t tid, stack, labels;
+};
+
+static struct lock lock; /* of all below; taken before that of samples.c */
+static atomic_bool is_on;
+static int64_t period, started, started_wall, next_scan;
+static uint32_t first_free; /* timers; number + 1 */
+static uint32_t ntimers;    /* that were ever used */
+static atomic_uint *by_tid; /* timers; number + 1 */
+static struct last *lasts;
+static struct buckets sums;
+static struct origin origins[ORIGINS_MAX];
+
+/* What there is to say about a profile. */
+static struct {
+	uint64_t lost, no_room;
+	uint32_t threads, without_timer, blocked;
+	uint64_t blocked_ticks;
+	int error;
+	bool has_common_timer, had_no_common_timer;
+} notes;
+
+/* ---- timers by thread */
+
+static uint32_t slot_of(uint32_t tid)
+{
+	return (tid * 0x9e3779b1u) >> 16 & (INDEX_SIZE - 1);
+}
+
+uint32_t cpu_timer_of(uint32_t tid)
+{
+	uint32_t slot = slot_of(tid), n;
+
+	if (!by_tid)
+		return TIMERS_MAX;
+	for (uint32_t i = 0; i < INDEX_SIZE; i++, slot = (slot + 1) & (INDEX_SIZE - 1)) {
+		n = atomic_load_explicit(&by_tid[slot], memory_order_relaxed);
+		if (!n)
+			break;
+		if (atomic_load_explicit(&cpu_timers[n - 1].tid, memory_order_relaxed) == tid)
+			return n - 1;
+	}
+	return TIMERS_MAX;
+}
+
+static void index_add(uint32_t tid, uint32_t number)
+{
+	uint32_t slot = slot_of(tid);
+
+	while (by_tid[slot])
+		slot = (slot + 1) & (INDEX_SIZE - 1);
+	by_tid[slot] = number + 1;
+}
+
+/* Those behind it move up, so that searches find them. */
+static void index_remove(uint32_t tid, uint32_t number)
+{
+	uint32_t hole = slot_of(tid), next;
+
+	while (by_tid[hole] != number + 1)
+		hole = (hole + 1) & (INDEX_SIZE - 1);
+	for (next = (hole + 1) & (INDEX_SIZE - 1); by_tid[next];
+	     next = (next + 1) & (INDEX_SIZE - 1)) {
+		uint32_t home = slot_of(cpu_timers[by_tid[next] - 1].tid);
+
+		if (((next - home) & (INDEX_SIZE - 1)) < ((next - hole) & (INDEX_SIZE - 1)))
+			continue;
+		by_tid[hole] = by_tid[next];
+		hole = next;
+	}
+	by_tid[hole] = 0;
+}
+
+static bool reserve(void)
+{
+	static _Atomic(void *) timers, index, last;
+
+	cpu_timers = pages_once(&timers, TIMERS_MAX * sizeof(struct cpu_timer));
+	by_tid = pages_once(&index, INDEX_SIZE * sizeof(*by_tid));
+	lasts = pages_once(&last, (TIMERS_MAX + 1) * sizeof(*lasts));
+	return cpu_timers && by_tid && lasts;
+}
+
+static clockid_t clock_of(uint32_t tid)
+{
+	return (clockid_t)((~tid) << 3 | 6);
+}
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec t = { 0, 0 };
+
+	kernel_call(SYS_clock_gettime, clock, (long)&t, 0, 0);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* ---- a thread's timer */
+
+static int create_timer(struct cpu_timer *timer, uint32_t tid)
+{
+	struct sigevent event;
+
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_THREAD_ID;
+	event.sigev_signo = (int)settings.signal;
+	event.sigev_value.sival_ptr = timer;
+	event._sigev_un._tid = (pid_t)tid;
+	return (int)kernel_call(SYS_timer_create, clock_of(tid), (long)&event, (long)&timer->id, 0);
+}
+
+static void arm_timer(const struct cpu_timer *timer)
+{
+	struct itimerspec t = { { period / SECOND, period % SECOND },
+				{ (time_t)(timer->first / SECOND),
+				  (long)(timer->first % SECOND) } };
+
+	kernel_call(SYS_timer_settime, timer->id, TIMER_ABSTIME, (long)&t, 0);
+}
+
+/* One timer for all who have none of their own. If the program uses it there is none. */
+static void start_common_timer(void)
+{
+	struct itimerval now, wanted = { { 0, period / 1000 }, { 0, period / 1000 } };
+
+	if (notes.has_common_timer || notes.had_no_common_timer)
+		return;
+	if (period >= SECOND)
+		wanted.it_interval = wanted.it_value =
+			(struct timeval){ period / SECOND, period % SECOND / 1000 };
+	notes.had_no_common_timer = kernel_call(SYS_getitimer, ITIMER_PROF, (long)&now, 0, 0) ||
+				    now.it_value.tv_sec || now.it_value.tv_usec;
+	if (notes.had_no_common_timer)
+		return;
+	atomic_store(&cpu_has_common_timer, true);
+	notes.has_common_timer = kernel_call(SYS_setitimer, ITIMER_PROF, (long)&wanted, 0, 0) == 0;
+	notes.had_no_common_timer = !notes.has_common_timer;
+}
+
+static void stop_common_timer(void)
+{
+	struct itimerval none = { { 0, 0 }, { 0, 0 } };
+
+	if (notes.has_common_timer)
+		kernel_call(SYS_setitimer, ITIMER_PROF, (long)&none, 0, 0);
+}
+
+static struct cpu_timer *take_timer(void)
+{
+	struct cpu_timer *t;
+
+	if (first_free) {
+		t = &cpu_timers[first_free - 1];
+		first_free = t->next;
+		return t;
+	}
+	return ntimers < TIMERS_MAX ? &cpu_timers[ntimers++] : NULL;
+}
+
+static void give_timer(struct cpu_timer *t)
+{
+	uint32_t number = (uint32_t)(t - cpu_timers);
+
+	index_remove(t->tid, number);
+	atomic_store(&t->tid, 0);
+	t->next = first_free;
+	first_free = number + 1;
+}
+
+/* `from`: the thread's clock when what it uses began to count. */
+static void add_thread(uint32_t tid, uint64_t from, const void *routine)
+{
+	struct cpu_timer *t = take_timer();
+	int error = t ? -create_timer(t, tid) : EAGAIN;
+
+	if (!error) {
+		t->first = from + 1 + local_random() % (uint64_t)period;
+		t->origin = routine ? frame_of((uintptr_t)routine) : 0;
+		atomic_store(&t->ticks, 0);
+		atomic_store(&t->tid, tid);
+		index_add(tid, (uint32_t)(t - cpu_timers));
+		arm_timer(t);
+		notes.threads++;
+		return;
+	}
+	if (t) {
+		t->next = first_free;
+		first_free = (uint32_t)(t - cpu_timers) + 1;
+	}
+	if (error == ESRCH || error == EINVAL)
+		return; /* it has ended */
+	notes.error = error;
+	notes.without_timer++;
+	start_common_timer();
+}
+
+/* Stops it. Returns the ticks that no signal stood for. */
+static uint64_t end_timer(struct cpu_timer *t, clockid_t clock)
+{
+	uint64_t used, due, ticks;
+
+	kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
+	used = read_clock(clock);
+	due = used >= t->first ? (used - t->first) / (uint64_t)period + 1 : 0;
+	ticks = atomic_load(&t->ticks);
+	return due > ticks ? due - ticks : 0;
+}
+
+void cpu_thread_starts(void)
+{
+	if (!atomic_load_explicit(&is_on, memory_order_relaxed))
+		return;
+	lock_take(&lock);
+	if (atomic_load(&is_on) && cpu_timer_of(local_tid()) == TIMERS_MAX)
+		add_thread(local_tid(), 0, local.self ? *(void **)&local.self->routine : NULL);
+	lock_give(&lock);
+}
+
+void cpu_thread_ends(void)
+{
+	uint32_t number, tid = local_tid();
+	struct cpu_timer *t;
+	uint64_t rest;
+
+	if (!atomic_load_explicit(&is_on, memory_order_relaxed))
+		return;
+	lock_take(&lock);
+	number = cpu_timer_of(tid);
+	if (number < TIMERS_MAX) {
+		t = &cpu_timers[number];
+		rest = end_timer(t, CLOCK_THREAD_CPUTIME_ID);
+		if (rest)
+			sample_rest(number, (uint32_t)rest);
+		give_timer(t);
+	}
+	lock_give(&lock);
+}
+
+/* ---- threads that we did not see start */
+
+static void forget_ended(const uint32_t *tids, uint32_t n)
+{
+	uint32_t *seen = pages_map(TIMERS_MAX / 8);
+
+	if (!seen)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t number = cpu_timer_of(tids[i]);
+
+		if (number < TIMERS_MAX)
+			seen[number / 32] |= 1u << number % 32;
+	}
+	for (uint32_t i = 0; i < ntimers; i++) {
+		struct cpu_timer *t = &cpu_timers[i];
+
+		if (!t->tid || seen[i / 32] & 1u << i % 32)
+			continue;
+		kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
+		give_timer(t);
+	}
+	pages_unmap(seen, TIMERS_MAX / 8);
+}
+
+/* With `from_now` they are not new, and what they used does not count. */
+static uint32_t scan_threads(bool from_now)
+{
+	size_t cap;
+	uint32_t *tids, n = threads_list(&tids, &cap);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (cpu_timer_of(tids[i]) == TIMERS_MAX)
+			add_thread(tids[i], from_now ? read_clock(clock_of(tids[i])) : 0, NULL);
+	if (n)
+		forget_ended(tids, n);
+	pages_unmap(tids, cap);
+	return n;
+}
+
+/* ---- counting */
+
+static struct origin *origin_of(frame_t at)
+{
+	uint32_t slot = (uint32_t)(at * 0x9e3779b97f4a7c15u >> 40) % ORIGINS_MAX;
+
+	for (uint32_t i = 0; at && i < ORIGINS_MAX; i++, slot = (slot + 1) % ORIGINS_MAX)
+		if (!origins[slot].at || origins[slot].at == at) {
+			origins[slot].at = at;
+			return &origins[slot];
+		}
+	return NULL;
+}
+
+static void add_ticks(uint32_t stack, uint32_t labels, uint64_t ticks)
+{
+	struct bucket *b = stack ? bucket_of(&sums, stack, labels) : NULL;
+
+	if (b)
+		bucket_add(b, 0, (double)ticks);
+	else
+		notes.no_room += ticks;
+}
+
+static void count_sample(const struct sample *s, uint32_t stack)
+{
+	struct origin *o = origin_of(s->origin);
+
+	add_ticks(stack, s->labels, s->weight);
+	if (s->source < TIMERS_MAX)
+		lasts[s->source] = (struct last){ s->tid, stack, s->labels };
+	if (!o)
+		return;
+	o->stack = stack;
+	o->labels = s->labels;
+	add_ticks(stack, s->labels, o->owed);
+	o->owed = 0;
+}
+
+/* Of a thread of which nothing else is known. */
+static void count_at_origin(frame_t origin, uint64_t ticks)
+{
+	frame_t frame = origin ? origin : FRAME_NO_UNWIND;
+
+	add_ticks(stack_add(&frame, 1), 0, ticks);
+}
+
+/* What a thread used after its last tick. */
+static void count_rest(const struct sample *s)
+{
+	const struct last *last = &lasts[s->source];
+	struct origin *o = origin_of(s->origin);
+
+	if (last->tid == s->tid && last->stack) {
+		add_ticks(last->stack, last->labels, s->weight);
+	} else if (s->weight * period > BLOCKED_NS) {
+		notes.blocked++;
+		notes.blocked_ticks += s->weight;
+		count_at_origin(s->origin, s->weight);
+	} else if (o && o->stack) {
+		add_ticks(o->stack, o->labels, s->weight);
+	} else if (o) {
+		o->owed += s->weight;
+	} else {
+		count_at_origin(0, s->weight);
+	}
+}
+
+void cpu_count(const struct sample *s, uint32_t stack)
+{
+	if (s->kind == SAMPLE_REST)
+		count_rest(s);
+	else
+		count_sample(s, stack);
+}
+
+void cpu_count_lost(uint64_t ticks)
+{
+	notes.lost += ticks;
+}
+
+static void count_owed(void)
+{
+	for (uint32_t i = 0; i < ORIGINS_MAX; i++)
+		if (origins[i].owed) {
+			count_at_origin(origins[i].at, origins[i].owed);
+			origins[i].owed = 0;
+		}
+}
+
+/* ---- profiles */
+
+static void clear(void)
+{
+	for (uint32_t i = 0; i < buckets_count(&sums); i++)
+		atomic_store(&bucket_at(&sums, i)->values[0], 0);
+	memset(origins, 0, sizeof(origins));
+	memset(&notes, 0, sizeof(notes));
+	memset(lasts, 0, ntimers * sizeof(*lasts));
+}
+
+static bool may_start(void)
+{
+	bool was = false;
+
+	if (!atomic_compare_exchange_strong(&is_on, &was, true)) {
+		errno = EBUSY;
+		return false;
+	}
+	if (!reserve())
+		errno = ENOMEM;
+	else if (samples_prepare() && agent_switch_on(ON_CPU))
+		return true;
+	atomic_store(&is_on, false);
+	return false;
+}
+
+bool cpu_start(int hz)
+{
+	if (hz <= 0)
+		hz = settings.cpu_rate > 0 ? (int)settings.cpu_rate : 100;
+	if (!may_start())
+		return false;
+	samples_drain();
+	lock_take(&lock);
+	clear();
+	period = SECOND / (hz < HZ_MAX ? hz : HZ_MAX);
+	started = now_ns();
+	started_wall = wall_ns();
+	scan_threads(true);
+	scan_threads(true); /* what started meanwhile */
+	next_scan = now_ns() + SECOND;
+	lock_give(&lock);
+	agent_wake();
+	return true;
+}
+
+bool cpu_is_on(void)
+{
+	return atomic_load(&is_on);
+}
+
+static void comment(struct record *r)
+{
+	record_comment(r, "CPU time: %u threads, a tick each %lld us", notes.threads,
+		       (long long)period / 1000);
+	if (notes.lost + notes.no_room)
+		record_comment(r, "lost: %llu ticks that there was no room for",
+			       (unsigned long long)(notes.lost + notes.no_room));
+	if (notes.without_timer)
+		record_comment(
+			r, "%u threads have no timer of their own (%s)%s", notes.without_timer,
+			strerrorname_np(notes.error),
+			notes.has_common_timer
+				? ": they share one, by setitimer"
+				: ", and the program uses setitimer itself: they are missing");
+	if (notes.blocked)
+		record_comment(r, "%u threads block signal %d: their %llu ms are at their start",
+			       notes.blocked, (int)settings.signal,
+			       (unsigned long long)notes.blocked_ticks * (uint64_t)period /
+				       1000000);
+}
+
+static void add_row(struct record *r, const frame_t *frames, uint32_t n, uint32_t labels,
+		    double ticks)
+{
+	struct record_row *row = record_add(r);
+
+	if (!row)
+		return;
+	row->frames = frames;
+	row->nframes = n;
+	row->labels = labels;
+	row->values[0] = (int64_t)(ticks + 0.5);
+	row->values[1] = row->values[0] * period;
+}
+
+static void fill(struct record *r)
+{
+	static const frame_t lost_frame = FRAME_LOST;
+
+	for (uint32_t i = 0; i < buckets_count(&sums); i++) {
+		const struct bucket *b = bucket_at(&sums, i);
+		double ticks = atomic_load(&b->values[0]);
+		uint32_t n;
+		const frame_t *frames = stack_frames(b->stack, &n);
+
+		if (ticks > 0)
+			add_row(r, frames, n, b->labels, ticks);
+	}
+	if (notes.lost + notes.no_room)
+		add_row(r, &lost_frame, 1, 0, (double)(notes.lost + notes.no_room));
+	r->time = started_wall;
+	r->duration = now_ns() - started;
+	r->period = period;
+	comment(r);
+}
+
+/* Ends all timers; what threads used since their last ticks counts. */
+static void end_timers(void)
+{
+	for (uint32_t i = 0; i < ntimers; i++) {
+		struct cpu_timer *t = &cpu_timers[i];
+
+		if (!t->tid)
+			continue;
+		t->rest = end_timer(t, clock_of(t->tid));
+	}
+	stop_common_timer();
+}
+
+static void count_rests(void)
+{
+	for (uint32_t i = 0; i < ntimers; i++) {
+		struct cpu_timer *t = &cpu_timers[i];
+		struct sample s;
+
+		if (!t->tid)
+			continue;
+		s.kind = SAMPLE_REST;
+		s.source = i;
+		s.tid = t->tid;
+		s.origin = t->origin;
+		s.weight = (uint32_t)t->rest;
+		if (t->rest)
+			count_rest(&s);
+		give_timer(t);
+	}
+	count_owed();
+}
+
+bool cpu_stop(struct record *r)
+{
+	if (!atomic_load(&is_on)) {
+		errno = ESRCH;
+		return false;
+	}
+	lock_take(&lock);
+	end_timers();
+	agent_switch_off(ON_CPU);
+	samples_drain();
+	count_rests();
+	fill(r);
+	lock_give(&lock);
+	atomic_store(&is_on, false);
+	return true;
+}
+
+/* What there is up to now. */
+static bool collect(struct record *r)
+{
+	if (!atomic_load(&is_on)) {
+		errno = ESRCH;
+		return false;
+	}
+	lock_take(&lock);
+	samples_drain();
+	fill(r);
+	lock_give(&lock);
+	return true;
+}
+
+static uint32_t count_none(void)
+{
+	return 0;
+}
+
+const struct agent_profile profile_cpu = {
+	.name = "profile",
+	.about = "CPU profile. You can specify the duration in the seconds GET parameter. After "
+		 "you get the profile file, use the go tool pprof command to investigate the "
+		 "profile.",
+	.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
+	.ntypes = 2,
+	.period_type = { "cpu", "nanoseconds" },
+	.count = count_none,
+	.collect = collect,
+};
+
+/* ---- the part */
+
+static int64_t work(int64_t now)
+{
+	if (!atomic_load(&is_on))
+		return INT64_MAX;
+	if (now >= next_scan && lock_try(&lock)) {
+		uint32_t n = atomic_load(&is_on) && period ? scan_threads(false) : 0;
+
+		next_scan = now + (n > FEW_THREADS ? SECOND : SECOND / 4);
+		lock_give(&lock);
+	}
+	samples_drain();
+	return now + DRAIN_NS;
+}
+
+static void before_fork(void)
+{
+	lock_take(&lock);
+	samples_before_fork();
+}
+
+static void after_fork(void)
+{
+	samples_after_fork();
+	lock_give(&lock);
+}
+
+/* The kernel gave it none of our timers. */
+static void in_child(void)
+{
+	for (uint32_t i = 0; i < ntimers; i++)
+		if (cpu_timers[i].tid)
+			give_timer(&cpu_timers[i]);
+	atomic_store(&is_on, false);
+	atomic_store(&cpu_has_common_timer, false);
+	samples_in_child();
+	lock_give(&lock);
+}
+
+const struct agent_part part_cpu = { .name = "cpu",
+				     .work = work,
+				     .before_fork = before_fork,
+				     .after_fork = after_fork,
+				     .in_child = in_child };

@@ -1,0 +1,63 @@
+#include "agent/samples.h"
+
+#include <errno.h>
+
+#include "agent/agent.h"
+#include "agent/memory.h"
+
+static struct lock lock;
+
+bool samples_prepare(void)
+{
+	if (!pages_once(&sample_memory, SAMPLE_RINGS * SAMPLE_RING_BYTES)) {
+		errno = ENOMEM;
+		return false;
+	}
+	return signal_install();
+}
+
+/* Code may have been met before its file was known. */
+static void find_modules(struct sample *s)
+{
+	for (uint32_t i = 0; i < s->nframes; i++)
+		if (!frame_module(s->frames[i]) && s->frames[i] > FRAME_LAST)
+			s->frames[i] = frame_of((uintptr_t)s->frames[i]);
+}
+
+void samples_drain(void)
+{
+	static struct sample s; /* large; the lock is ours */
+	uint64_t lost;
+
+	lock_take(&lock);
+	while (samples_take(&s)) {
+		uint32_t stack;
+
+		find_modules(&s);
+		stack = s.nframes ? stack_add(s.frames, s.nframes) : 0;
+		if (s.kind == SAMPLE_WALL)
+			wall_count(&s, stack);
+		else
+			cpu_count(&s, stack);
+	}
+	lost = samples_lost();
+	if (lost)
+		cpu_count_lost(lost);
+	lock_give(&lock);
+}
+
+void samples_before_fork(void)
+{
+	lock_take(&lock);
+}
+
+void samples_after_fork(void)
+{
+	lock_give(&lock);
+}
+
+void samples_in_child(void)
+{
+	samples_reset();
+	lock_give(&lock);
+}

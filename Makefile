@@ -64,7 +64,7 @@ C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch])
 # and exports just what is marked. libkiln.a is the same, to be linked in.
 AGENT := $(patsubst %,$(dir $(KILN))libkiln.%,so a)
 AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
-AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
+AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now -Wl,-z,defs \
 	-Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
 
 all: $(KILN) $(AGENT)

@@ -14,10 +14,10 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/kernel.h"
 #include "agent/life.h"
 #include "agent/local.h"
 #include "agent/memory.h"
@@ -25,7 +25,7 @@
 #include "agent/real.h"
 #include "agent/thread.h"
 
-enum { SECOND = 1000000000, FINISH_SECONDS = 10, STACK_BYTES = 256 << 10 };
+enum { SECOND = 1000000000, STACK_BYTES = 256 << 10 };
 
 #define PART(name) extern const struct agent_part part_##name;
 #include "agent/parts.def"
@@ -58,7 +58,7 @@ bool agent_switch_on(unsigned what)
 {
 	unsigned on = 0;
 
-	if (agent_is_inert || !agent_start_thread())
+	if (agent_is_inert)
 		return false;
 	agent_enter();
 	modules_update(false);
@@ -94,59 +94,25 @@ static struct {
 	int64_t due[NPARTS];
 } thread;
 
-/* What is to be done before the end, see agent_finish. */
-enum { NOT_ASKED, ASKED, UNDER_WAY, DONE };
-static atomic_int finish;
-static atomic_int finish_signal;
-
-static void sleep_on(atomic_int *word, int while_it_is, int64_t until)
+void futex_sleep(atomic_int *word, int while_it_is, int64_t until)
 {
 	int64_t left = until - now_ns();
 	struct timespec t = { left / SECOND, left % SECOND };
 
 	if (left > 0)
-		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_it_is,
-			until == INT64_MAX ? NULL : &t, NULL, 0);
+		kernel_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, while_it_is,
+			    until == INT64_MAX ? 0 : (long)&t);
 }
 
-static void wake_all(atomic_int *word)
+void futex_wake(atomic_int *word)
 {
-	int kept = errno;
-
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-	errno = kept;
+	kernel_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, INT_MAX, 0);
 }
 
 void agent_wake(void)
 {
 	atomic_fetch_add(&thread.wakes, 1);
-	wake_all(&thread.wakes);
-}
-
-/* Files first: whoever ends us may not wait for long. */
-static void run_at_exit(void)
-{
-	int was = ASKED;
-
-	if (!atomic_compare_exchange_strong(&finish, &was, UNDER_WAY))
-		return;
-	for (unsigned i = NPARTS; i-- > 0;)
-		if (parts[i]->at_exit)
-			parts[i]->at_exit();
-	atomic_store(&finish, DONE);
-	wake_all(&finish);
-}
-
-void die_by(int signal)
-{
-	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	REAL_CALL(sigaction)(signal, &action, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, signal);
-	syscall(SYS_tgkill, getpid(), local_tid(), signal);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	futex_wake(&thread.wakes);
 }
 
 static int64_t run_work(bool is_woken)
@@ -201,14 +167,12 @@ static void *run_parts(void *nothing)
 	agent_thread_begins();
 	atomic_store(&thread.tid, local_tid());
 	for (bool is_woken = true;;) {
-		int64_t next = atomic_load(&finish) ? INT64_MAX : run_work(is_woken);
+		int64_t next = finish_is_asked() ? INT64_MAX : run_work(is_woken);
 
-		run_at_exit();
-		if (atomic_load(&finish_signal))
-			die_by(atomic_load(&finish_signal));
+		finish_if_asked();
 		if (atomic_load(&thread.is_main_gone))
 			next = end_if_alone(next);
-		sleep_on(&thread.wakes, seen, next);
+		futex_sleep(&thread.wakes, seen, next);
 		is_woken = atomic_load(&thread.wakes) != seen;
 		seen = atomic_load(&thread.wakes);
 	}
@@ -256,37 +220,22 @@ bool agent_start_thread(void)
 	return atomic_load(&thread.state);
 }
 
-/* ---- the end */
-
-void agent_finish(void)
+bool agent_has_thread(void)
 {
-	int was = NOT_ASKED, kept = errno;
-	int64_t until = now_ns() + (int64_t)FINISH_SECONDS * SECOND;
-
-	if (!agent_is_ours())
-		return;
-	/* Who interrupted the agent may hold a lock that the agent's thread needs. */
-	if (local.inside)
-		until -= (int64_t)(FINISH_SECONDS - 1) * SECOND;
-	agent_enter();
-	atomic_compare_exchange_strong(&finish, &was, ASKED);
-	if (atomic_load(&thread.state) && atomic_load(&thread.tid) != local_tid())
-		agent_wake();
-	else
-		run_at_exit();
-	while ((was = atomic_load(&finish)) != DONE && now_ns() < until)
-		sleep_on(&finish, was, until);
-	agent_leave();
-	errno = kept;
+	return atomic_load(&thread.state);
 }
 
-void agent_finish_by_signal(int signal)
+bool agent_is_thread(void)
 {
-	int was = NOT_ASKED;
+	return agent_has_thread() && atomic_load(&thread.tid) == local_tid();
+}
 
-	atomic_store(&finish_signal, signal);
-	atomic_compare_exchange_strong(&finish, &was, ASKED);
-	agent_wake();
+/* Files first: whoever ends us may not wait for long. */
+void parts_at_exit(void)
+{
+	for (unsigned i = NPARTS; i-- > 0;)
+		if (parts[i]->at_exit)
+			parts[i]->at_exit();
 }
 
 /* ---- forks */
@@ -312,8 +261,7 @@ void parts_in_child(void)
 	atomic_store(&agent_on, 0);
 	memset(switches.users, 0, sizeof(switches.users));
 	atomic_store(&thread.state, 0);
-	atomic_store(&finish, NOT_ASKED);
-	atomic_store(&finish_signal, 0);
+	finish_forget();
 	atomic_store(&owner, getpid());
 	lock_give(&switches.lock);
 	for (unsigned i = 0; i < NPARTS; i++)

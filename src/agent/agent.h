@@ -1,7 +1,8 @@
 /* agent.h - the agent's life: settings, its thread, what it has to say.
  *
  * Loaded into a program, it does nothing but read its settings; each hook then costs one test. The
- * thread is started with the first thing that is switched on.
+ * thread is started by the first part that has work for it, and no earlier: libc's locks are faster
+ * in programs with one thread.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H

@@ -55,6 +55,8 @@ static void start(struct file *f)
 		  : kind == FILE_TRACE ? trace_start()
 				       : true;
 
+	if (kind == FILE_CPU || kind == FILE_WALL || kind == FILE_TRACE || settings.every)
+		agent_start_thread();
 	f->is_running = ok;
 	if (!ok)
 		say_failure(f, "record anything for");
@@ -171,8 +173,7 @@ static void init(void)
 			continue;
 		if (f != &files[FILE_CPU] || !settings.toggle_signal)
 			start(f);
-		agent_start_thread();
-		exit_watch_signals();
+		exit_watch();
 		if (settings.every)
 			next_write = now_ns() + settings.every * SECOND;
 	}

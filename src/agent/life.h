@@ -18,14 +18,9 @@ void say_init(void);
 bool agent_is_ours(void);
 /* In a child: from now on this process is the agent's, and all parts are set up once more. */
 void agent_restart(void);
-/* Lets all parts do what they do at exit, once, by the agent's thread if it runs, and waits for it,
- * but not for ever. Not for signal handlers. */
-void agent_finish(void);
-/* The same begun from a signal handler, which does not wait; then the program dies by `signal`. */
-void agent_finish_by_signal(int signal);
-
-/* As the signal would have done without us: the exit status tells. Any context. */
-void die_by(int signal);
+/* Does the agent's thread run; is it the caller? */
+bool agent_has_thread(void);
+bool agent_is_thread(void);
 /* Called by the main thread when it ends before the others (pthread_exit). */
 void agent_main_ends(void);
 
@@ -36,10 +31,20 @@ extern enum child agent_child;
 void fork_init(void);
 void exit_init(void);
 /* Something is to be written at exit: also if that is by SIGTERM, SIGINT or SIGHUP. */
-void exit_watch_signals(void);
+void exit_watch(void);
+/* For the agent's thread: does what there is to do before the program ends, when that is asked for,
+ * and ends the program if it is to die by a signal. */
+bool finish_is_asked(void);
+void finish_if_asked(void);
+void finish_forget(void); /* in a child */
+
+/* Until the word has another value, somebody wakes us, or it is that late (CLOCK_MONOTONIC). */
+void futex_sleep(atomic_int *word, int while_it_is, int64_t until);
+void futex_wake(atomic_int *word);
 /* The parts' functions of the same names, in order; the last ones first before a fork. */
 void parts_before_fork(void);
 void parts_after_fork(void);
 void parts_in_child(void);
+void parts_at_exit(void);
 
 #endif

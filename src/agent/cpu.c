@@ -30,14 +30,18 @@ enum {
 	FEW_THREADS = 64, /* more are looked for less often */
 	HZ_MAX = 10000,
 	INDEX_SIZE = TIMERS_MAX * 2,
-	ORIGINS_MAX = 256,
+	KINS_MAX = 1024,
+	YOUNG_NS = 50000000,
 	/* Who used so much without a tick has our signal blocked. */
 	BLOCKED_NS = 50000000,
 };
 
-/* Threads that started in the same function. */
-struct origin {
-	frame_t at;
+/* Threads that started in the same function, with the same argument or with any. Of the latter
+ * those that live on do other things than those that soon end: only the first samples of each
+ * count. */
+struct kin {
+	uint64_t key; /* 0: free */
+	frame_t origin;
 	uint32_t stack, labels; /* the last that was seen */
 	uint64_t owed;		/* ticks, while there is none */
 };
@@ -45,6 +49,7 @@ struct origin {
 /* The last that was seen of a timer's thread. */
 struct last {
 	uint32_t tid, stack, labels;
+	uint64_t ticks;
 };
 
 static struct lock lock; /* of all below; taken before that of samples.c */
@@ -55,7 +60,7 @@ static uint32_t ntimers;    /* that were ever used */
 static atomic_uint *by_tid; /* timers; number + 1 */
 static struct last *lasts;
 static struct buckets sums;
-static struct origin origins[ORIGINS_MAX];
+static struct kin kins[KINS_MAX];
 
 /* What there is to say about a profile. */
 static struct {
@@ -213,14 +218,15 @@ static void give_timer(struct cpu_timer *t)
 }
 
 /* `from`: the thread's clock when what it uses began to count. */
-static void add_thread(uint32_t tid, uint64_t from, const void *routine)
+static void add_thread(uint32_t tid, uint64_t from, const struct thread *thread)
 {
 	struct cpu_timer *t = take_timer();
 	int error = t ? -create_timer(t, tid) : EAGAIN;
 
 	if (!error) {
 		t->first = from + 1 + local_random() % (uint64_t)period;
-		t->origin = routine ? frame_of((uintptr_t)routine) : 0;
+		t->origin = thread ? frame_of((uintptr_t)thread->routine.posix) : 0;
+		t->kin = thread ? t->origin ^ (uintptr_t)thread->argument << 1 : 0;
 		atomic_store(&t->ticks, 0);
 		atomic_store(&t->tid, tid);
 		index_add(tid, (uint32_t)(t - cpu_timers));
@@ -323,14 +329,15 @@ static uint32_t scan_threads(bool from_now)
 
 /* ---- counting */
 
-static struct origin *origin_of(frame_t at)
+/* NULL: nothing is known of the thread, or there is no room. */
+static struct kin *kin_of(uint64_t key)
 {
-	uint32_t slot = (uint32_t)(at * 0x9e3779b97f4a7c15u >> 40) % ORIGINS_MAX;
+	uint32_t slot = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 40) % KINS_MAX;
 
-	for (uint32_t i = 0; at && i < ORIGINS_MAX; i++, slot = (slot + 1) % ORIGINS_MAX)
-		if (!origins[slot].at || origins[slot].at == at) {
-			origins[slot].at = at;
-			return &origins[slot];
+	for (uint32_t i = 0; key && i < KINS_MAX / 4; i++, slot = (slot + 1) % KINS_MAX)
+		if (!kins[slot].key || kins[slot].key == key) {
+			kins[slot].key = key;
+			return &kins[slot];
 		}
 	return NULL;
 }
@@ -345,19 +352,31 @@ static void add_ticks(uint32_t stack, uint32_t labels, uint64_t ticks)
 		notes.no_room += ticks;
 }
 
+static void remember(uint64_t key, uint32_t stack, uint32_t labels)
+{
+	struct kin *k = kin_of(key);
+
+	if (!k)
+		return;
+	k->stack = stack;
+	k->labels = labels;
+	add_ticks(stack, labels, k->owed);
+	k->owed = 0;
+}
+
 static void count_sample(const struct sample *s, uint32_t stack)
 {
-	struct origin *o = origin_of(s->origin);
+	struct last *last = &lasts[s->source];
 
 	add_ticks(stack, s->labels, s->weight);
-	if (s->source < TIMERS_MAX)
-		lasts[s->source] = (struct last){ s->tid, stack, s->labels };
-	if (!o)
+	if (s->source == TIMERS_MAX)
 		return;
-	o->stack = stack;
-	o->labels = s->labels;
-	add_ticks(stack, s->labels, o->owed);
-	o->owed = 0;
+	if (last->tid != s->tid)
+		last->ticks = 0;
+	*last = (struct last){ s->tid, stack, s->labels, last->ticks + s->weight };
+	remember(s->kin, stack, s->labels);
+	if ((last->ticks - s->weight) * (uint64_t)period < YOUNG_NS)
+		remember(s->origin, stack, s->labels);
 }
 
 /* Of a thread of which nothing else is known. */
@@ -368,11 +387,26 @@ static void count_at_origin(frame_t origin, uint64_t ticks)
 	add_ticks(stack_add(&frame, 1), 0, ticks);
 }
 
+static void count_like_kin(const struct sample *s)
+{
+	struct kin *k = kin_of(s->kin);
+
+	if (!k || !k->stack)
+		k = kin_of(s->origin);
+	if (!k) {
+		count_at_origin(s->origin, s->weight);
+	} else if (k->stack) {
+		add_ticks(k->stack, k->labels, s->weight);
+	} else {
+		k->owed += s->weight;
+		k->origin = s->origin;
+	}
+}
+
 /* What a thread used after its last tick. */
 static void count_rest(const struct sample *s)
 {
 	const struct last *last = &lasts[s->source];
-	struct origin *o = origin_of(s->origin);
 
 	if (last->tid == s->tid && last->stack) {
 		add_ticks(last->stack, last->labels, s->weight);
@@ -380,12 +414,8 @@ static void count_rest(const struct sample *s)
 		notes.blocked++;
 		notes.blocked_ticks += s->weight;
 		count_at_origin(s->origin, s->weight);
-	} else if (o && o->stack) {
-		add_ticks(o->stack, o->labels, s->weight);
-	} else if (o) {
-		o->owed += s->weight;
 	} else {
-		count_at_origin(0, s->weight);
+		count_like_kin(s);
 	}
 }
 
@@ -404,10 +434,10 @@ void cpu_count_lost(uint64_t ticks)
 
 static void count_owed(void)
 {
-	for (uint32_t i = 0; i < ORIGINS_MAX; i++)
-		if (origins[i].owed) {
-			count_at_origin(origins[i].at, origins[i].owed);
-			origins[i].owed = 0;
+	for (uint32_t i = 0; i < KINS_MAX; i++)
+		if (kins[i].owed) {
+			count_at_origin(kins[i].origin, kins[i].owed);
+			kins[i].owed = 0;
 		}
 }
 
@@ -417,7 +447,7 @@ static void clear(void)
 {
 	for (uint32_t i = 0; i < buckets_count(&sums); i++)
 		atomic_store(&bucket_at(&sums, i)->values[0], 0);
-	memset(origins, 0, sizeof(origins));
+	memset(kins, 0, sizeof(kins));
 	memset(&notes, 0, sizeof(notes));
 	memset(lasts, 0, ntimers * sizeof(*lasts));
 }
@@ -544,6 +574,7 @@ static void count_rests(void)
 		s.source = i;
 		s.tid = t->tid;
 		s.origin = t->origin;
+		s.kin = t->kin;
 		s.weight = (uint32_t)t->rest;
 		if (t->rest)
 			count_rest(&s);
@@ -590,9 +621,7 @@ static uint32_t count_none(void)
 
 const struct agent_profile profile_cpu = {
 	.name = "profile",
-	.about = "CPU profile. You can specify the duration in the seconds GET parameter. After "
-		 "you get the profile file, use the go tool pprof command to investigate the "
-		 "profile.",
+	.about = "CPU time of all threads, sampled for ?seconds=N (30)",
 	.types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
 	.ntypes = 2,
 	.period_type = { "cpu", "nanoseconds" },

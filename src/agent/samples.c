@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory.h"
+#include "agent/profiles.h"
 
 static struct lock lock;
 
@@ -35,6 +36,8 @@ void samples_drain(void)
 
 		find_modules(&s);
 		stack = s.nframes ? stack_add(s.frames, s.nframes) : 0;
+		if (s.nframes && agent_is_on(ON_TRACE))
+			trace_sample(&s);
 		if (s.kind == SAMPLE_WALL)
 			wall_count(&s, stack);
 		else

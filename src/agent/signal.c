@@ -297,6 +297,7 @@ struct entry {
 	int64_t time;
 	uint32_t tid, labels, weight, source;
 	frame_t origin;
+	uint64_t kin;
 	frame_t frames[];
 };
 
@@ -394,6 +395,7 @@ struct about {
 	uint16_t kind;
 	uint32_t tid, weight, source;
 	frame_t origin;
+	uint64_t kin;
 };
 
 /* Without context: there are no frames. */
@@ -408,6 +410,7 @@ static void write_sample(const struct about *about, const ucontext_t *context)
 		e->weight = about->weight;
 		e->source = about->source;
 		e->origin = about->origin;
+		e->kin = about->kin;
 		e->time = time_now();
 		e->labels = context ? local.labels : 0;
 		e->nframes = context ? (uint16_t)walk_context(context, r, e->frames, STACK_MAX) : 0;
@@ -434,6 +437,7 @@ static bool take_from(struct ring *r, struct sample *s)
 		s->weight = e->weight;
 		s->source = e->source;
 		s->origin = e->origin;
+		s->kin = e->kin;
 		s->kind = e->kind;
 		s->nframes = e->nframes;
 		memcpy(s->frames, e->frames, e->nframes * sizeof(frame_t));
@@ -554,7 +558,7 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 		return;
 	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
 	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),
-				      timer->origin },
+				      timer->origin, timer->kin },
 		     context);
 }
 
@@ -563,7 +567,8 @@ void sample_rest(uint32_t number, uint32_t weight)
 	const struct cpu_timer *timer =
 		atomic_load_explicit(&cpu_timers, memory_order_relaxed) + number;
 
-	write_sample(&(struct about){ SAMPLE_REST, timer->tid, weight, number, timer->origin },
+	write_sample(&(struct about){ SAMPLE_REST, timer->tid, weight, number, timer->origin,
+				      timer->kin },
 		     NULL);
 }
 
@@ -573,7 +578,7 @@ static void tick_in_common(const ucontext_t *context)
 	uint32_t tid = own_tid();
 
 	if (agent_is_on(ON_CPU) && cpu_timer_of(tid) == TIMERS_MAX)
-		write_sample(&(struct about){ SAMPLE_CPU, tid, 1, TIMERS_MAX, 0 }, context);
+		write_sample(&(struct about){ SAMPLE_CPU, tid, 1, TIMERS_MAX, 0, 0 }, context);
 }
 
 /* ---- what the program has installed: two, one is read while the other is written */
@@ -653,6 +658,12 @@ static bool has_program_handler(void)
 	return a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN;
 }
 
+/* Who may queue no more signals (RLIMIT_SIGPENDING) has them come without their details. */
+static bool is_nameless(const siginfo_t *info)
+{
+	return info->si_code == SI_USER && info->si_pid == 0 && !has_program_handler();
+}
+
 /* Once we had that timer its last signal may come late, which must not end the program. */
 static bool is_common_tick(const siginfo_t *info)
 {
@@ -662,7 +673,7 @@ static bool is_common_tick(const siginfo_t *info)
 bool signal_is_ours(const siginfo_t *info)
 {
 	return info->si_code == CODE_DUMP || info->si_code == CODE_WALL || timer_of(info) ||
-	       is_common_tick(info);
+	       is_common_tick(info) || is_nameless(info);
 }
 
 /* A system call of the program returns EINTR, and that is our doing: whoever waits goes on waiting
@@ -689,13 +700,14 @@ void signal_handler(int number, siginfo_t *info, void *data)
 	} else if (info->si_code == CODE_DUMP) {
 		answer_dump(info->si_value.sival_ptr, context);
 	} else if (info->si_code == CODE_WALL) {
-		write_sample(&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0 },
-			     context);
+		write_sample(
+			&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0, 0 },
+			context);
 	} else if (is_common_tick(info)) {
 		tick_in_common(context);
 		if (has_program_handler())
 			pass_on(number, info, context);
-	} else {
+	} else if (!is_nameless(info)) {
 		pass_on(number, info, context);
 		return;
 	}

@@ -44,6 +44,7 @@ struct sample {
 	uint32_t source; /* CPU: the timer's number. Wall: 1 if it waits for the kernel */
 	uint16_t kind, nframes;
 	frame_t origin; /* CPU: where the thread started; 0: not known */
+	uint64_t kin;	/* the same for threads that were started with the same argument too */
 	frame_t frames[STACK_MAX];
 };
 
@@ -69,6 +70,7 @@ struct cpu_timer {
 	uint64_t first;	 /* the thread's clock at its first tick, in ns; ticks go on from there */
 	atomic_ullong ticks; /* that signals stood for */
 	frame_t origin;	     /* where the thread started; 0: not known */
+	uint64_t kin;	     /* see struct sample */
 	uint64_t rest;	     /* for cpu.c */
 	uint32_t next;	     /* number + 1, among those that are free */
 };

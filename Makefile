@@ -125,6 +125,8 @@ $(OUT)/tools/%: $(OUT)/tools/%.o $(CORE)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(UNIT): LDLIBS += -lcmocka
 $(FUZZ): LDFLAGS += -fsanitize=fuzzer
+$(OUT)/tests/fuzz/fuzz_agent_request: $(OUT)/src/agent/request.o
+$(OUT)/tests/fuzz/fuzz_agent_names: $(patsubst %,$(OUT)/src/agent/%.o,names memory local)
 .SECONDARY:
 
 deps:

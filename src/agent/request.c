@@ -273,6 +273,7 @@ static bool find_value(const char *pairs, const char *name, char *value, size_t 
 
 			if (decode(value, from, end, true))
 				return true;
+			*value = '\0';
 		}
 		pairs = *end ? end + 1 : end;
 	}

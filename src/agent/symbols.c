@@ -10,7 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory.h"
-#include "agent/symtab.h"
+#include "agent/names.h"
 
 enum { KEPT_MAX = 128 << 20 }; /* bytes of all tables */
 #define SECOND ((int64_t)1000000000)
@@ -18,7 +18,7 @@ enum { KEPT_MAX = 128 << 20 }; /* bytes of all tables */
 #define LOOK_TIME SECOND /* between two looks at what a JIT compiler has added */
 
 struct table {
-	struct symtab symbols;
+	struct names symbols;
 	bool is_read;
 };
 
@@ -32,13 +32,13 @@ static struct {
 
 static size_t bytes_of(const struct table *t)
 {
-	return t->symbols.symbols_bytes + t->symbols.names_bytes;
+	return t->symbols.symbols_bytes + t->symbols.text_bytes;
 }
 
 static void drop(struct table *t)
 {
 	all.kept -= bytes_of(t);
-	symtab_release(&t->symbols);
+	names_release(&t->symbols);
 	t->is_read = false;
 }
 
@@ -70,11 +70,11 @@ static void read_module(struct table *t, const struct module *m)
 	if (all.kept > KEPT_MAX)
 		is_good = false;
 	else if (strcmp(m->path, "[vdso]") == 0)
-		is_good = symtab_read_image(&t->symbols, (const void *)m->start, m->end - m->start);
+		is_good = names_read_image(&t->symbols, (const void *)m->start, m->end - m->start);
 	else if (path[0] == '/')
-		is_good = symtab_read_file(&t->symbols, path, m);
+		is_good = names_read_file(&t->symbols, path, m);
 	if (!is_good)
-		symtab_release(&t->symbols);
+		names_release(&t->symbols);
 	keep(t);
 }
 
@@ -112,8 +112,8 @@ static void read_jit(struct table *t)
 	}
 	if (!t->is_read || memcmp(&st.st_mtim, &all.jit_time, sizeof(st.st_mtim)) != 0) {
 		drop(t);
-		if (!symtab_read_perf_map(&t->symbols, fd))
-			symtab_release(&t->symbols);
+		if (!names_read_perf_map(&t->symbols, fd))
+			names_release(&t->symbols);
 		keep(t);
 		all.jit_time = st.st_mtim;
 	}
@@ -140,7 +140,7 @@ static const char *find(frame_t f, uint64_t *offset)
 		read_jit(t);
 	else if (!t->is_read)
 		read_module(t, m);
-	return symtab_find(&t->symbols, f & FRAME_OFFSET, offset);
+	return names_find(&t->symbols, f & FRAME_OFFSET, offset);
 }
 
 bool symbol_name(frame_t f, char *name, size_t size, uint64_t *offset)

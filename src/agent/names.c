@@ -1,4 +1,4 @@
-#include "agent/symtab.h"
+#include "agent/names.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -10,11 +10,11 @@
 
 enum { TABLE_MAX = 64 << 20, SECTIONS_MAX = 1 << 16, PIECE = 64 << 10 };
 
-void symtab_release(struct symtab *t)
+void names_release(struct names *t)
 {
 	pages_unmap(t->symbols, t->symbols_bytes);
-	pages_unmap(t->names, t->names_bytes);
-	*t = (struct symtab){ 0 };
+	pages_unmap(t->text, t->text_bytes);
+	*t = (struct names){ 0 };
 }
 
 /* ---- order */
@@ -56,7 +56,7 @@ static bool is_better(const char *name, const char *than)
 	return a < b;
 }
 
-static bool arrange(struct symtab *t, bool last_wins)
+static bool arrange(struct names *t, bool last_wins)
 {
 	struct symbol *other = pages_map(t->n * sizeof(*other));
 	size_t n = 0;
@@ -71,14 +71,14 @@ static bool arrange(struct symtab *t, bool last_wins)
 
 		if (!before || before->start != s->start)
 			t->symbols[n++] = *s;
-		else if (last_wins || is_better(t->names + s->name, t->names + before->name))
+		else if (last_wins || is_better(t->text + s->name, t->text + before->name))
 			*before = *s;
 	}
 	t->n = n;
 	return n > 0;
 }
 
-const char *symtab_find(const struct symtab *t, uint64_t address, uint64_t *offset)
+const char *names_find(const struct names *t, uint64_t address, uint64_t *offset)
 {
 	const struct symbol *s = t->symbols;
 	size_t n = t->n;
@@ -94,7 +94,7 @@ const char *symtab_find(const struct symtab *t, uint64_t address, uint64_t *offs
 	if (s->size && address - s->start >= s->size)
 		return NULL;
 	*offset = address - s->start;
-	return t->names + s->name;
+	return t->text + s->name;
 }
 
 /* ---- ELF: all places in it are checked when they are read */
@@ -189,24 +189,24 @@ static Elf64_Shdr find_section(const Elf64_Shdr *sections, unsigned n, uint32_t 
 	return (Elf64_Shdr){ .sh_type = SHT_NULL };
 }
 
-static bool read_names(struct symtab *t, const struct source *s, const Elf64_Shdr *strings)
+static bool read_strings(struct names *t, const struct source *s, const Elf64_Shdr *strings)
 {
 	if (strings->sh_type != SHT_STRTAB || strings->sh_size >= TABLE_MAX)
 		return false;
-	t->names_bytes = strings->sh_size + 1; /* which stays 0 */
-	t->names = pages_map(t->names_bytes);
-	return t->names && read_at(s, t->names, strings->sh_size, strings->sh_offset);
+	t->text_bytes = strings->sh_size + 1; /* which stays 0 */
+	t->text = pages_map(t->text_bytes);
+	return t->text && read_at(s, t->text, strings->sh_size, strings->sh_offset);
 }
 
-static bool is_function(const Elf64_Sym *y, size_t names_bytes)
+static bool is_function(const Elf64_Sym *y, size_t text_bytes)
 {
 	unsigned type = ELF64_ST_TYPE(y->st_info);
 
 	return (type == STT_FUNC || type == STT_GNU_IFUNC) && y->st_shndx != SHN_UNDEF &&
-	       y->st_value && y->st_name && y->st_name < names_bytes;
+	       y->st_value && y->st_name && y->st_name < text_bytes;
 }
 
-static bool read_symbols(struct symtab *t, const struct source *s, const Elf64_Shdr *table)
+static bool read_symbols(struct names *t, const struct source *s, const Elf64_Shdr *table)
 {
 	size_t all = table->sh_size / sizeof(Elf64_Sym);
 	Elf64_Sym some[128];
@@ -223,7 +223,7 @@ static bool read_symbols(struct symtab *t, const struct source *s, const Elf64_S
 		if (!read_at(s, some, n * sizeof(*some), table->sh_offset + i * sizeof(*some)))
 			return false;
 		for (size_t k = 0; k < n; k++)
-			if (is_function(&some[k], t->names_bytes))
+			if (is_function(&some[k], t->text_bytes))
 				t->symbols[t->n++] =
 					(struct symbol){ some[k].st_value,
 							 some[k].st_size < UINT32_MAX
@@ -235,7 +235,7 @@ static bool read_symbols(struct symtab *t, const struct source *s, const Elf64_S
 	return true;
 }
 
-static bool read_table(struct symtab *t, const struct source *s, const Elf64_Shdr *sections,
+static bool read_table(struct names *t, const struct source *s, const Elf64_Shdr *sections,
 		       unsigned n)
 {
 	static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
@@ -243,15 +243,15 @@ static bool read_table(struct symtab *t, const struct source *s, const Elf64_Shd
 	for (unsigned i = 0; i < 2; i++) {
 		Elf64_Shdr table = find_section(sections, n, types[i]);
 
-		if (table.sh_type != SHT_NULL && read_names(t, s, &sections[table.sh_link]) &&
+		if (table.sh_type != SHT_NULL && read_strings(t, s, &sections[table.sh_link]) &&
 		    read_symbols(t, s, &table) && arrange(t, false))
 			return true;
-		symtab_release(t);
+		names_release(t);
 	}
 	return false;
 }
 
-static bool read_elf(struct symtab *t, const struct source *s, const struct module *m)
+static bool read_elf(struct names *t, const struct source *s, const struct module *m)
 {
 	Elf64_Ehdr header;
 	Elf64_Shdr *sections;
@@ -269,7 +269,7 @@ static bool read_elf(struct symtab *t, const struct source *s, const struct modu
 	return ok;
 }
 
-bool symtab_read_file(struct symtab *t, const char *path, const struct module *m)
+bool names_read_file(struct names *t, const char *path, const struct module *m)
 {
 	/* It may be a pipe by now. */
 	struct source s = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) };
@@ -280,7 +280,7 @@ bool symtab_read_file(struct symtab *t, const char *path, const struct module *m
 	return ok;
 }
 
-bool symtab_read_image(struct symtab *t, const void *image, size_t n)
+bool names_read_image(struct names *t, const void *image, size_t n)
 {
 	return read_elf(t, &(struct source){ -1, image, n }, NULL);
 }
@@ -306,15 +306,15 @@ static const char *take_hex(const char *p, uint64_t *value)
 	}
 }
 
-static bool read_text(struct symtab *t, int fd)
+static bool read_text(struct names *t, int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 
 	if (size <= 0 || size >= TABLE_MAX)
 		return false;
-	t->names_bytes = (size_t)size + 1;
-	t->names = pages_map(t->names_bytes);
-	return t->names && read_at(&(struct source){ .fd = fd }, t->names, (size_t)size, 0);
+	t->text_bytes = (size_t)size + 1;
+	t->text = pages_map(t->text_bytes);
+	return t->text && read_at(&(struct source){ .fd = fd }, t->text, (size_t)size, 0);
 }
 
 static size_t count_lines(const char *text)
@@ -329,17 +329,17 @@ static size_t count_lines(const char *text)
 }
 
 /* What has no end of line yet is being written. */
-bool symtab_read_perf_map(struct symtab *t, int fd)
+bool names_read_perf_map(struct names *t, int fd)
 {
 	char *line, *end;
 
 	if (!read_text(t, fd))
 		return false;
-	t->symbols_bytes = (count_lines(t->names) + 1) * sizeof(struct symbol);
+	t->symbols_bytes = (count_lines(t->text) + 1) * sizeof(struct symbol);
 	t->symbols = pages_map(t->symbols_bytes);
 	if (!t->symbols)
 		return false;
-	for (line = t->names; (end = strchr(line, '\n')); line = end + 1) {
+	for (line = t->text; (end = strchr(line, '\n')); line = end + 1) {
 		uint64_t start, size;
 		const char *at;
 
@@ -348,7 +348,7 @@ bool symtab_read_perf_map(struct symtab *t, int fd)
 		at = at ? take_hex(at, &size) : NULL;
 		if (at && *at && size && size < UINT32_MAX)
 			t->symbols[t->n++] =
-				(struct symbol){ start, (uint32_t)size, (uint32_t)(at - t->names) };
+				(struct symbol){ start, (uint32_t)size, (uint32_t)(at - t->text) };
 	}
 	return arrange(t, true);
 }

@@ -7,25 +7,27 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kiln.h"
 #include "agent/real.h"
 
-enum { MILLISECOND = 1000000, COARSE_TICK = 10 * MILLISECOND };
+enum { MILLISECOND = 1000000 };
 
-/* These are often called and seldom wait: a clock that is cheap, and late by some milliseconds. */
+/* Did any socket ever get a timeout? These calls are frequent and seldom wait: as long as there is
+ * none they do not ask for the time. */
+static atomic_bool has_timeouts;
+
+KILN_API int setsockopt(int fd, int level, int option, const void *value, socklen_t size)
+{
+	if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO))
+		atomic_store_explicit(&has_timeouts, true, memory_order_relaxed);
+	return REAL_CALL(setsockopt)(fd, level, option, value, size);
+}
+
 static inline struct wait begin(void)
 {
-	struct wait w = { 0, local.nsignals, errno };
-	struct timespec t;
-
-	if (agent_is_on(~0u)) {
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-		w.begun = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-	}
-	return w;
+	return wait_begin_coarse(atomic_load_explicit(&has_timeouts, memory_order_relaxed));
 }
 
 /* 0: it has none, or is no socket. */

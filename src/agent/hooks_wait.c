@@ -21,7 +21,7 @@
 #include "agent/real.h"
 #include "agent/signal.h"
 
-enum { MILLISECOND = 1000000, SECOND = 1000000000 };
+enum { MILLISECOND = 1000000, SECOND = 1000000000, LONG = 50 /* milliseconds */ };
 
 bool wait_goes_on_after(struct wait *w, int error)
 {
@@ -30,7 +30,7 @@ bool wait_goes_on_after(struct wait *w, int error)
 	w->nsignals = local.nsignals;
 	if (!w->begun)
 		w->begun = now_ns();
-	errno = w->error;
+	errno = local.error;
 	return true;
 }
 
@@ -56,15 +56,24 @@ int64_t wait_left(const struct wait *w, int64_t total)
 
 /* ---- a timeout in milliseconds */
 
+/* Long ones may be a little longer when they went on. */
+static inline struct wait begin_milliseconds(int timeout)
+{
+	return timeout < LONG ? wait_begin(timeout > 0) : wait_begin_coarse(true);
+}
+
 static int milliseconds_left(const struct wait *w, int total)
 {
+	int64_t wanted = (int64_t)total * MILLISECOND + (total < LONG ? 0 : COARSE_TICK), left;
+
 	if (total <= 0)
 		return total;
-	return (int)((wait_left(w, (int64_t)total * MILLISECOND) + MILLISECOND - 1) / MILLISECOND);
+	left = (wait_left(w, wanted) + MILLISECOND - 1) / MILLISECOND;
+	return left < total ? (int)left : total;
 }
 
 #define AGAIN_MILLISECONDS(call)                            \
-	struct wait w = wait_begin(timeout > 0);            \
+	struct wait w = begin_milliseconds(timeout);        \
 	int result, total = timeout;                        \
 	while ((result = (call)) == -1 && wait_goes_on(&w)) \
 		timeout = milliseconds_left(&w, total);     \

@@ -17,7 +17,8 @@ struct local {
 	uintptr_t stack_top;  /* where its stack ends; 0: not known */
 	uintptr_t stack_low;  /* and where it begins: all in between can be read. 0: not known */
 	uint32_t labels;      /* a set of labels, see label.h; 0: none */
-	uint32_t nsignals;    /* of ours that it got: who waits goes on waiting, see hooks_wait.c */
+	uint32_t nsignals;    /* of ours that broke a system call: who waits goes on, see wait.h */
+	int error;	      /* errno before the last of these calls */
 	struct thread *self;  /* see thread.h; or NULL */
 	uint64_t cpu_counted; /* nanoseconds of its time that samples stand for */
 };

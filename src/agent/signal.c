@@ -17,13 +17,6 @@
 
 /* ---- reading a stack */
 
-/* A piece of memory that may not be there, as the kernel could read it. */
-struct window {
-	uintptr_t at;
-	size_t bytes;
-	uint64_t words[64];
-};
-
 struct walker {
 	uintptr_t pc, sp, bp;
 	uintptr_t low, high;	 /* the thread's stack: surely there */
@@ -62,8 +55,6 @@ static inline bool read_word(const struct walker *w, uintptr_t address, uintptr_
 		*value = *(const uintptr_t *)address;
 		return true;
 	}
-	if (!window)
-		return false;
 	if ((address < window->at || address - window->at + 8 > window->bytes) &&
 	    !fetch(window, address))
 		return false;
@@ -377,16 +368,15 @@ static int64_t time_now(void)
 }
 
 /* The stack that was interrupted. */
-static uint32_t walk_context(const ucontext_t *context, struct ring *r, frame_t *frames,
+static uint32_t walk_context(const ucontext_t *context, struct window *window, frame_t *frames,
 			     uint32_t max)
 {
 	const greg_t *registers = context->uc_mcontext.gregs;
 	struct walk_start start = { (uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP],
 				    (uintptr_t)registers[REG_RBP] };
-	struct walker w = { .registers = registers, .window = r ? &r->window : NULL };
+	struct walker w = { .registers = registers, .window = window };
 
-	if (r)
-		r->window.bytes = 0;
+	window->bytes = 0;
 	start_walk(&w, &start);
 	return walk(&w, frames, max);
 }
@@ -413,7 +403,9 @@ static void write_sample(const struct about *about, const ucontext_t *context)
 		e->kin = about->kin;
 		e->time = time_now();
 		e->labels = context ? local.labels : 0;
-		e->nframes = context ? (uint16_t)walk_context(context, r, e->frames, STACK_MAX) : 0;
+		e->nframes =
+			context ? (uint16_t)walk_context(context, &r->window, e->frames, STACK_MAX)
+				: 0;
 		commit(r, e);
 	} else {
 		atomic_fetch_add_explicit(&lost, about->weight, memory_order_relaxed);
@@ -519,16 +511,13 @@ static bool is_in_call(const ucontext_t *context)
 static void answer_dump(struct dump_slot *slot, const ucontext_t *context)
 {
 	uint32_t asked = DUMP_ASKED, tid = own_tid();
-	struct ring *r;
 
 	if (slot->tid != tid || !atomic_compare_exchange_strong(&slot->state, &asked, DUMP_WRITING))
 		return;
-	r = take_ring(tid);
 	slot->labels = local.labels;
 	slot->is_waiting = is_in_call(context);
 	kernel_call(SYS_prctl, PR_GET_NAME, (long)slot->name, 0, 0);
-	slot->nframes = walk_context(context, r, slot->frames, STACK_MAX);
-	give_ring(r);
+	slot->nframes = walk_context(context, &slot->window, slot->frames, STACK_MAX);
 	atomic_store(&slot->state, DUMP_ANSWERED);
 }
 
@@ -686,8 +675,10 @@ static void note_broken_call(const ucontext_t *context)
 		return;
 	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
 	kernel_call(SYS_rt_sigpending, (long)&pending, sizeof(pending), 0, 0);
-	if (!(pending & ~blocked))
+	if (!(pending & ~blocked)) {
 		local.nsignals++;
+		local.error = errno;
+	}
 }
 
 void signal_handler(int number, siginfo_t *info, void *data)

@@ -83,6 +83,13 @@ uint32_t cpu_timer_of(uint32_t tid);
 
 /* ---- stacks of other threads */
 
+/* A piece of memory that may not be there, as the kernel could read it. */
+struct window {
+	uintptr_t at;
+	size_t bytes;
+	uint64_t words[64];
+};
+
 /* Whoever asked may take the question back as long as the thread has not begun to write. */
 enum dump_state { DUMP_FREE, DUMP_ASKED, DUMP_ANSWERED, DUMP_WRITING };
 
@@ -93,6 +100,7 @@ struct dump_slot {
 	bool is_waiting; /* it was in a system call that has not ended */
 	char name[16];
 	frame_t frames[STACK_MAX];
+	struct window window; /* for its handler */
 };
 /* Asks a thread of this process; it answers in `slot`, soon or never. */
 bool dump_ask(struct dump_slot *slot, uint32_t tid);

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "agent/agent.h"
 #include "agent/local.h"
@@ -23,13 +24,26 @@
 struct wait {
 	int64_t begun; /* nanoseconds; 0: not known */
 	uint32_t nsignals;
-	int error; /* as it was */
 };
 
 /* `is_timed`: wait_left will be asked. */
 static inline struct wait wait_begin(bool is_timed)
 {
-	return (struct wait){ is_timed && agent_is_on(~0u) ? now_ns() : 0, local.nsignals, errno };
+	return (struct wait){ is_timed && agent_is_on(~0u) ? now_ns() : 0, local.nsignals };
+}
+
+/* The same by a clock that costs less, and is late by COARSE_TICK at the most. */
+enum { COARSE_TICK = 10000000 };
+static inline struct wait wait_begin_coarse(bool is_timed)
+{
+	struct wait w = { 0, local.nsignals };
+	struct timespec t;
+
+	if (is_timed && agent_is_on(~0u)) {
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+		w.begun = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	}
+	return w;
 }
 
 /* Did our signal end it? Then errno is as it was. */

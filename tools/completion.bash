@@ -7,10 +7,10 @@ _kiln()
 	case ${COMP_WORDS[1]}:$COMP_CWORD in
 	*:1)
 		[[ $word == -* || ! $word ]] ||
-			mapfile -t COMPREPLY < <(compgen -W "fetch help" -- "$word"; compgen -f -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "diff fetch help record" -- "$word"; compgen -f -- "$word")
 		;;
-	fetch:*)
-		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" fetch --complete 2>/dev/null)" -- "$word")
+	fetch:* | record:*)
+		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" "${COMP_WORDS[1]}" --complete 2>/dev/null)" -- "$word")
 		return
 		;;
 	esac

@@ -36,7 +36,7 @@ static struct file {
 };
 enum { FILE_CPU, FILE_WALL, FILE_TRACE = 6, NFILES };
 
-static int64_t next_write = INT64_MAX;
+static int64_t next_write = INT64_MAX, last_write = INT64_MAX;
 static atomic_uint toggles; /* signals that came */
 static unsigned toggles_seen;
 
@@ -55,7 +55,7 @@ static void start(struct file *f)
 		  : kind == FILE_TRACE ? trace_start()
 				       : true;
 
-	if (kind == FILE_CPU || kind == FILE_WALL || kind == FILE_TRACE || settings.every)
+	if (kind == FILE_CPU || kind == FILE_WALL || kind == FILE_TRACE)
 		agent_start_thread();
 	f->is_running = ok;
 	if (!ok)
@@ -166,6 +166,12 @@ static void init_toggle(void)
 
 /* ---- the part */
 
+/* 0 is never, and so is longer than anybody waits. */
+static int64_t in_seconds(int64_t n)
+{
+	return n < 1 || n > 1000000000 ? INT64_MAX : now_ns() + n * SECOND;
+}
+
 static void init(void)
 {
 	for (struct file *f = files; f < files + NFILES; f++) {
@@ -174,36 +180,41 @@ static void init(void)
 		if (f != &files[FILE_CPU] || !settings.toggle_signal)
 			start(f);
 		exit_watch();
-		if (settings.every)
-			next_write = now_ns() + settings.every * SECOND;
+		next_write = in_seconds(settings.every);
+		last_write = in_seconds(settings.seconds);
 	}
+	if (next_write < INT64_MAX || last_write < INT64_MAX)
+		agent_start_thread();
 	if (settings.toggle_signal)
 		init_toggle();
+}
+
+static void write_last(void)
+{
+	char suffix[16] = "";
+
+	for (struct file *f = files; f < files + NFILES; f++) {
+		if (f == &files[FILE_CPU] && settings.toggle_signal)
+			snprintf(suffix, sizeof(suffix), ".%u", f->nwritten + 1);
+		if (f->is_running)
+			write_now(f, f == &files[FILE_CPU] ? suffix : "", true);
+	}
+	next_write = last_write = INT64_MAX;
 }
 
 static int64_t work(int64_t now)
 {
 	for (; toggles_seen != atomic_load(&toggles); toggles_seen++)
 		toggle();
-	if (now < next_write)
-		return next_write;
-	for (struct file *f = files; f < files + NFILES; f++)
-		if (f->is_running && f != &files[FILE_TRACE])
-			write_now(f, "", false);
-	next_write += settings.every * SECOND;
-	return next_write;
-}
-
-static void at_exit(void)
-{
-	char suffix[16] = "";
-
-	for (struct file *f = files; f < files + NFILES; f++) {
-		if (f == &files[FILE_CPU] && settings.toggle_signal)
-			snprintf(suffix, sizeof(suffix), ".%u", ++f->nwritten);
-		if (f->is_running)
-			write_now(f, f == &files[FILE_CPU] ? suffix : "", true);
+	if (now >= last_write)
+		write_last();
+	if (now >= next_write) {
+		for (struct file *f = files; f < files + NFILES; f++)
+			if (f->is_running && f != &files[FILE_TRACE])
+				write_now(f, "", false);
+		next_write = in_seconds(settings.every);
 	}
+	return next_write < last_write ? next_write : last_write;
 }
 
 static void in_child(void)
@@ -213,10 +224,10 @@ static void in_child(void)
 			outfile_close(&f->to);
 		f->is_open = f->is_running = false;
 	}
-	next_write = INT64_MAX;
+	next_write = last_write = INT64_MAX;
 	toggles_seen = atomic_load(&toggles);
 }
 
 const struct agent_part part_files = {
-	.name = "files", .init = init, .work = work, .at_exit = at_exit, .in_child = in_child
+	.name = "files", .init = init, .work = work, .at_exit = write_last, .in_child = in_child
 };

@@ -15,5 +15,6 @@ void print_warnings(struct buf *warnings);
 int print_and_exit(struct buf *out, int fd, int status);
 
 int cmd_fetch(int argc, char **argv);
+int cmd_record(int argc, char **argv);
 
 #endif

@@ -112,6 +112,7 @@ static const struct subcommand {
 } subcommands[] = {
 	{ "help", "Print this text", cmd_help },
 	{ "diff", "Tell what changed between two profiles, and what is noise", cmd_diff },
+	{ "record", "Run a program and record profiles of it", cmd_record },
 	{ "fetch", "Save profiles of running servers in dated folders", cmd_fetch },
 };
 

@@ -92,6 +92,7 @@ static int open_switches(uint32_t tid)
 				     .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
 				     .sample_id_all = 1,
 				     .context_switch = 1,
+				     .task = 1, /* when it ends: no switch is told then */
 				     .exclude_kernel = 1,
 				     .exclude_hv = 1,
 				     .use_clockid = 1,
@@ -145,10 +146,16 @@ static bool watch_switches(struct watched *w)
 	return true;
 }
 
-/* As the kernel writes them: of switches this is all. */
+/* As the kernel writes them, up to what we want to know. */
 struct switch_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
+	uint64_t time;
+};
+
+struct exit_record {
+	struct perf_event_header header;
+	uint32_t pid, parent_pid, tid, parent_tid;
 	uint64_t time;
 };
 
@@ -157,20 +164,30 @@ struct lost_record {
 	uint64_t id, lost;
 };
 
+static void stop_running(struct watched *w, int64_t time, enum event_kind kind)
+{
+	if (w->since && time > w->since)
+		add_run(w, kind, time, (uint64_t)(time - w->since));
+	w->since = 0;
+}
+
 static void take_switch(struct watched *w, const struct switch_record *r)
 {
 	bool is_preempted = r->header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
-	int64_t time = (int64_t)r->time;
 
 	w->has_switched = true;
-	if (!(r->header.misc & PERF_RECORD_MISC_SWITCH_OUT)) {
-		w->since = time;
+	if (r->header.misc & PERF_RECORD_MISC_SWITCH_OUT)
+		stop_running(w, (int64_t)r->time, is_preempted ? EVENT_RAN_PREEMPTED : EVENT_RAN);
+	else
+		w->since = (int64_t)r->time;
+}
+
+static void take_exit(struct watched *w, const struct exit_record *r)
+{
+	if (r->tid != w->tid)
 		return;
-	}
-	if (w->since && time > w->since)
-		add_run(w, is_preempted ? EVENT_RAN_PREEMPTED : EVENT_RAN, time,
-			(uint64_t)(time - w->since));
-	w->since = 0;
+	w->has_switched = true;
+	stop_running(w, (int64_t)r->time, EVENT_RAN);
 }
 
 static void copy_out(const char *ring, uint64_t at, void *to, size_t n)
@@ -189,6 +206,7 @@ static void take_switches(struct watched *w)
 		union {
 			struct perf_event_header header;
 			struct switch_record switched;
+			struct exit_record ended;
 			struct lost_record lost;
 		} r = { 0 };
 
@@ -199,6 +217,8 @@ static void take_switches(struct watched *w)
 		at += r.header.size;
 		if (r.header.type == PERF_RECORD_SWITCH)
 			take_switch(w, &r.switched);
+		else if (r.header.type == PERF_RECORD_EXIT)
+			take_exit(w, &r.ended);
 		else if (r.header.type == PERF_RECORD_LOST)
 			sched.lost += r.lost.lost;
 	}
@@ -227,8 +247,7 @@ static void unwatch(struct watched *w, int64_t now)
 	take_switches(w);
 	if (!w->has_switched && time_ran(w->tid) == w->first_ran)
 		w->since = 0;
-	if (w->since && now > w->since)
-		add_run(w, EVENT_RAN, now, (uint64_t)(now - w->since));
+	stop_running(w, now, EVENT_RAN);
 	unwatch_switches(w);
 }
 

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The block and mutex profiles: who waits, who lets others wait, and that nothing else changes."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+AGENT = os.environ.get("AGENT", HERE + "/../../build/libkiln.so")
+KILN = os.environ.get("KILN", HERE + "/../../build/kiln")
+CC = os.environ.get("CC", "gcc")
+CXX = os.environ.get("CXX", "g++")
+DIR = tempfile.TemporaryDirectory()
+count = 0
+
+
+def ok(is_good, what, why=""):
+    global count
+    count += 1
+    print(f"{'ok' if is_good else 'not ok'} {count} - {what}", flush=True)
+    if not is_good and why:
+        print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
+
+
+def build(name):
+    source = [f"{HERE}/{name}.{e}" for e in ("c", "cc") if os.path.exists(f"{HERE}/{name}.{e}")][0]
+    compiler = [CXX, "-std=c++20"] if source.endswith(".cc") else [CC]
+    program = f"{DIR.name}/{name}"
+    subprocess.run(compiler + ["-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../include",
+                               "-o", program, source], check=True)
+    return program
+
+
+def run(program, *args, **env):
+    env = {k: str(v) for k, v in env.items()}
+    return subprocess.run([program, *args], env={**os.environ, "LD_PRELOAD": AGENT, **env},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+
+
+def profile(path):
+    """Rows (count, delay, names of functions, innermost first), and the types."""
+    text = subprocess.run([KILN, "-raw", path], stdout=subprocess.PIPE, text=True).stdout
+    names, rows, types, part = {}, [], "", ""
+    for line in text.splitlines():
+        if line in ("Samples:", "Locations", "Mappings"):
+            part = line
+        elif part == "Samples:" and ":" not in line:
+            types = line.strip()
+        elif part == "Samples:" and re.match(r"\s+\d+\s+\d+:", line):
+            values, ids = line.split(":")
+            rows.append([int(v) for v in values.split()] + [ids.split()])
+        elif part == "Locations":
+            found = re.match(r"\s*(\d+): 0x[0-9a-f]+ (?:M=\d+ )?(\S+)", line)
+            if found:
+                names[found[1]] = found[2]
+    return [(c, d, [names.get(i, "?") for i in ids]) for c, d, ids in rows], types
+
+
+def at(rows, function):
+    """Sums of the rows whose innermost function it is."""
+    mine = [r for r in rows if r[2] and r[2][0] == function]
+    return sum(r[0] for r in mine), sum(r[1] for r in mine)
+
+
+def test_known():
+    block, mutex = DIR.name + "/block", DIR.name + "/mutex"
+    p = run(build("locks_known"), KILN_BLOCK_PROFILE=block, KILN_MUTEX_PROFILE=mutex)
+    ok(p.returncode == 0, "a program with waits of all kinds", p.stdout)
+    (waits, types), (holds, _) = profile(block), profile(mutex)
+    ok(types == "contentions/count delay/nanoseconds", "sample types", types)
+    held = {}
+    for site, n, ns, holder in re.findall(r"wait (\w+) (\d+) (\d+) (\w*)", p.stdout):
+        c, d = at(waits, site)
+        # A wait may be cut in two: conditions wake up for nothing, threads meet on their way.
+        ok(int(n) <= c + 1 and c <= int(n) + 2, f"block has the waits of {site}", f"{c} for {n}")
+        ok(0.9 < d / int(ns) < 1.02, f"block has their time", f"{d} for {ns}")
+        if holder:
+            was = held.get(holder, (0, 0))
+            held[holder] = (was[0] + int(n), was[1] + int(ns))
+    for holder, (n, ns) in held.items():
+        c, d = at(holds, holder)
+        ok(n <= c + 2 and c <= n + 2, f"mutex has the contentions of {holder}", f"{c} for {n}")
+        ok(0.85 < d / ns < 1.02, "mutex has the time that it kept others", f"{d} for {ns}")
+    free = [r for r in waits + holds if "take_free_locks" in r[2]]
+    ok(not free, "locks that are free are not recorded", free)
+
+
+def test_sampling():
+    known = build("locks_known")
+    block, mutex = DIR.name + "/block", DIR.name + "/mutex"
+    p = run(known, KILN_BLOCK_PROFILE=block, KILN_BLOCK_RATE=20000000, KILN_MUTEX_PROFILE=mutex,
+            KILN_MUTEX_FRACTION=3)
+    ns = sum(int(n) for n in re.findall(r"wait \w+ \d+ (\d+)", p.stdout))
+    n = sum(int(n) for n in re.findall(r"wait \w+ (\d+)", p.stdout))
+    sites = set(re.findall(r"wait (\w+)", p.stdout))
+    waits = [r for r in profile(block)[0] if r[2] and r[2][0] in sites]
+    # About one of six is taken, 50 of 320: 14 % is one standard deviation.
+    ok(0.4 < sum(r[1] for r in waits) / ns < 1.8, "short waits stand for others: their time",
+       f"{sum(r[1] for r in waits)} for {ns}")
+    ok(0.3 < sum(r[0] for r in waits) / n < 2, "and their number",
+       f"{sum(r[0] for r in waits)} for {n}")
+    ok(all(r[1] >= 20000000 for r in waits), "each stands for the rate at least", waits)
+    holds = [r for r in profile(mutex)[0] if r[2][0].startswith("release_")]
+    ok(all(r[0] % 3 == 0 for r in holds), "contentions are multiples of the fraction", holds)
+    ok(0.3 < sum(r[0] for r in holds) / 140 < 2, "and as many as all of them together", holds)
+
+
+
+def programs_that_check_themselves():
+    settings = dict(KILN_BLOCK_RATE=1, KILN_MUTEX_FRACTION=1)
+    for name, what in (("locks_kinds", "all kinds of mutexes return what they return without us"),
+                       ("locks_cancel", "cancelled waits unwind through hooks"),
+                       ("locks_cpp", "C++'s locks, conditions, latches, semaphores and atomics"),
+                       ("locks_syscall", "syscall() passes on all arguments, and errno"),
+                       ("locks_fork", "a child starts with empty tables, and works")):
+        program = build(name)
+        plain = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               timeout=60, env={**os.environ, "NO_AGENT": "1"})
+        with_agent = run(program, **settings)
+        off = run(program)
+        ok(plain.returncode == 0, f"{name} by itself", plain.stdout)
+        ok(with_agent.returncode == 0, what, f"{with_agent.returncode} {with_agent.stdout}")
+        ok(off.returncode == 0, "the same while nothing is switched on", off.stdout)
+
+
+def test_child():
+    path = DIR.name + "/child"
+    p = run(build("locks_fork"), KILN_BLOCK_RATE=1, KILN_MUTEX_FRACTION=1, CHILD_PROFILE=path)
+    rows = profile(path)[0]
+    ok(p.returncode == 0 and [r for r in rows if "run_child" in r[2]], "a child's profile",
+       p.stdout + str(rows))
+    ok(all("main" not in r[2] or "run_child" in r[2] for r in rows), "has nothing of the parent's",
+       rows)
+    ok(0.04 < sum(r[1] for r in rows if "run_child" in r[2]) / 1e9 < 1, "but its own waits", rows)
+
+
+test_known()
+test_sampling()
+test_child()
+programs_that_check_themselves()
+print(f"1..{count}")

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The trace: JSON that viewers read, with times that are right and slices that are nested."""
+import json
+import os
+import re
+import resource
+import subprocess
+import tempfile
+from collections import defaultdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+AGENT = os.environ.get("AGENT", HERE + "/../../build/libkiln.so")
+CC = os.environ.get("CC", "gcc")
+DIR = tempfile.TemporaryDirectory()
+count = 0
+
+
+def ok(is_good, what, why=""):
+    global count
+    count += 1
+    print(f"{'ok' if is_good else 'not ok'} {count} - {what}", flush=True)
+    if not is_good and why:
+        print("\n".join("# " + line[:300] for line in str(why).splitlines()), flush=True)
+
+
+def trace(program, *args, limit_files=None, **env):
+    path = DIR.name + "/trace.json"
+    before = None
+    if limit_files:
+        before = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit_files, limit_files))
+    p = subprocess.run([program, *args], stdout=subprocess.PIPE, text=True, timeout=60,
+                       preexec_fn=before,
+                       env={**os.environ, "LD_PRELOAD": AGENT, "KILN_TRACE": path, **env})
+    ok(p.returncode == 0, "the program ran", p.returncode)
+    with open(path, "rb") as f:
+        return json.loads(f.read().decode("utf-8")), p.stdout
+
+
+def is_nested(events):
+    """No slice of a thread begins in another one and ends after it."""
+    threads = defaultdict(list)
+    for e in events:
+        if e["ph"] == "X":
+            threads[e["pid"], e["tid"]].append((round(e["ts"] * 1000), round(e["dur"] * 1000)))
+    for slices in threads.values():
+        open_until = []
+        for start, length in sorted(slices, key=lambda s: (s[0], -s[1])):
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            if open_until and start + length > open_until[-1]:
+                return f"{start} + {length} > {open_until[-1]}"
+            open_until.append(start + length)
+    return ""
+
+
+def of(events, phase, name):
+    return [e for e in events if e["ph"] == phase and e["name"] == name]
+
+
+def check_scheduling(events, text, least):
+    ran = defaultdict(float)
+    for e in events:
+        if e.get("cat") == "sched":
+            ran[e["tid"]] += e["args"]["ns"]
+    for tid, ns in re.findall(r"cpu (\d+) (\d+)", text):
+        ok(least < ran[int(tid)] / int(ns) < 1.3, "a thread ran as long as it says",
+           f"{ran[int(tid)]} for {ns}")
+
+
+def test_known(program):
+    t, text = trace(program)
+    events, about = t["traceEvents"], t["otherData"]
+    end = about["duration_ns"] / 1000
+    ok(isinstance(events, list) and about["dropped_events"] == 0, "a JSON object with all events",
+       about)
+    timed = [e for e in events if e["ph"] != "M"]
+    ok(all(0 <= e["ts"] and e["ts"] + e.get("dur", 0) <= end + 0.01 for e in timed),
+       "all of them within the trace")
+    ok(not is_nested(events), "slices are nested", is_nested(events))
+    names = {e["tid"]: e["args"]["name"] for e in of(events, "M", "thread_name")}
+    ok("the holder" in names.values(), "threads have their names", names)
+    ok(any(n.startswith('"\\\n\x1b[31m') for n in names.values()), "strange ones too", names)
+    ok(len(of(events, "i", "thread starts")) == 2 and len(of(events, "i", "thread ends")) == 2,
+       "threads start and end")
+    waits = of(events, "X", "mutex")
+    said = [int(ns) for ns in re.findall(r"wait mutex (\d+)", text)]
+    ok(len(waits) == len(said) and all(abs(w["args"]["ns"] - ns) < 0.2 * ns + 500000
+                                       for w, ns in zip(waits, said)),
+       "waits as long as they were", f"{waits} {said}")
+    inner = [e for e in events if e["name"] == '\x01 "quoted" \\ \u4e2d \ufffd\ufffd\ufffd \ufffd']
+    ok(len(inner) == 5, "regions with strange names", {e["name"] for e in events})
+    ok(all(any(r["tid"] == w["tid"] and r["ts"] <= w["ts"] and
+               w["ts"] + w["dur"] <= r["ts"] + r["dur"] + 0.01 for r in inner) for w in waits),
+       "waits are in their regions")
+    ok(len(of(events, "X", "outer")) == 5, "regions around them")
+    ok([e["args"].get("unfinished") for e in of(events, "X", "never ends")] == [True],
+       "a region that does not end")
+    ok([e["args"]["value"] for e in of(events, "C", "round")] == [-2, -1, 0, 1, 2], "counters")
+    ok(len(of(events, "C", "heap in use")) > end / 1e6 / 0.05, "the heap, again and again")
+    check_scheduling(events, text, 0.4)
+
+
+def test_without_switches(program):
+    """Where the kernel does not tell of switches; here since the program has few files."""
+    t, text = trace(program, limit_files=100)
+    ok("schedstat" in t["otherData"]["scheduling"], "the trace says how threads were watched",
+       t["otherData"])
+    ok(not is_nested(t["traceEvents"]), "slices are nested", is_nested(t["traceEvents"]))
+    check_scheduling(t["traceEvents"], text, 0.4)
+
+
+def test_flood(program):
+    t, _ = trace(program, "flood")
+    flood = of(t["traceEvents"], "C", "flood")
+    dropped = t["otherData"]["dropped_events"]
+    ok(dropped > 0 and len(flood) + dropped >= 800000 - 1, "what does not fit is counted",
+       t["otherData"])
+    ok(len(flood) > 100000, "and what fits is there", len(flood))
+
+
+program = DIR.name + "/trace_known"
+subprocess.run([CC, "-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../include", "-o", program,
+                HERE + "/trace_known.c"], check=True)
+test_known(program)
+test_without_switches(program)
+test_flood(program)
+print(f"1..{count}")

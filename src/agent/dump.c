@@ -156,7 +156,7 @@ static bool is_deaf(uint32_t tid)
 	bool blocks = false;
 	char state = task_state(tid, (int)settings.signal, &blocks);
 
-	return blocks || state == '?' || strchr("DTtZX", state) != NULL;
+	return blocks || state == '?' || strchr("TtZX", state) != NULL;
 }
 
 /* Did nobody answer, and nobody will? */

@@ -148,11 +148,13 @@ static int open_socket(int family)
 	return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Does nobody listen there any more? */
+/* Is it a socket on which nobody listens any more? */
 static bool is_stale(const union any_address *to, socklen_t n)
 {
+	struct stat st;
 	int fd = open_socket(AF_UNIX);
-	bool is_dead = fd >= 0 && connect(fd, &to->any, n) != 0 && errno == ECONNREFUSED;
+	bool is_dead = fd >= 0 && lstat(to->local.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+		       connect(fd, &to->any, n) != 0 && errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);

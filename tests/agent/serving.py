@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""The agent as a server: many at once, slow ones, wrong ones, those who leave; sockets that are not in the way."""
+import concurrent.futures, http.client, os, random, socket, subprocess, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+from served import AGENT, Folder, Served, done, ok, read_all
+
+
+def connect(s, data=b""):
+    c = socket.create_connection(("127.0.0.1", s.port), timeout=10)
+    c.sendall(data)
+    return c
+
+
+def request(path):
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+
+
+def fds_of(pid):
+    return sorted(int(n) for n in os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_parallel(s):
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        start = time.time()
+        answers = list(pool.map(lambda i: s.get(["/debug/pprof/heap?seconds=2", "/debug/pprof/goroutine?debug=2",
+                                                "/debug/pprof/threads", "/debug/pprof/"][i % 4]), range(64)))
+        took = time.time() - start
+    bad = [a[0] for a in answers if a[0] != 200 or not a[2]]
+    ok(not bad, "64 requests at the same time", bad)
+    ok(took < 10, "which wait side by side", took)
+
+
+def test_full(s):
+    """Whoever is there without asking makes room for those who ask."""
+    idle = [connect(s, b"GET /debug/pp") for _ in range(64)]
+    start = time.time()
+    status = s.get("/debug/pprof/cmdline")[0]
+    ok(status == 200 and time.time() - start < 5, "64 that send slowly are in nobody's way", status)
+    time.sleep(0.1)
+    idle[-1].sendall(b"rof/cmdline HTTP/1.0\r\n\r\n")
+    ok(b"200 OK" in read_all(idle[-1]), "and are answered once they ask")
+    for c in idle:
+        c.close()
+
+
+def test_slow_reader(s):
+    slow = connect(s)
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.sendall(request("/debug/pprof/goroutine?debug=2") * 1)
+    ok(s.get("/debug/pprof/cmdline")[0] == 200, "who does not read is in nobody's way")
+    ok(b"200 OK" in read_all(slow), "and gets all later")
+    slow.close()
+
+
+def test_leaving(s):
+    """The only CPU profile ends when its reader is gone."""
+    c = connect(s, request("/debug/pprof/profile?seconds=60"))
+    time.sleep(0.3)
+    status, fields, text = s.get("/debug/pprof/profile?seconds=1")
+    ok((status, text) == (500, b"Could not enable CPU profiling: cpu profiling already in use\n") and
+       fields.get("X-Go-Pprof") == "1", "one CPU profile at a time", status, text)
+    c.close()
+    time.sleep(0.3)
+    ok(s.get("/debug/pprof/profile?seconds=1")[0] == 200, "it ends when the client leaves")
+    c = connect(s, request("/debug/pprof/trace?seconds=60"))
+    time.sleep(0.3)
+    status, _, text = s.get("/debug/pprof/trace?seconds=1")
+    ok((status, text) == (500, b"Could not enable tracing: tracing is already enabled\n"), "one trace at a time", text)
+    c.shutdown(socket.SHUT_WR)
+    ok(read_all(c).startswith(b"HTTP/1.1 200 OK"), "who is heard no more, but listens, gets it early")
+    c.close()
+    c = connect(s, request("/debug/pprof/heap?seconds=60"))
+    time.sleep(0.2)
+    c.shutdown(socket.SHUT_WR)
+    ok(read_all(c).endswith(b"context canceled\n"), "a delta is given up then, as in Go")
+    c.close()
+
+
+def test_keep_alive(s):
+    c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=10)
+    answers = []
+    for i in range(50):
+        c.request("HEAD" if i % 3 == 2 else "GET", ["/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol"][i % 3])
+        a = c.getresponse()
+        body = a.read()
+        answers.append(a.status == 200 and bool(body) == (i % 3 != 2))
+    ok(all(answers), "50 requests on one connection", answers)
+    c.close()
+
+
+def test_bodies(s):
+    name = "compute"
+    address = next(l.split()[0] for l in subprocess.run(["nm", s.process.args[0]], capture_output=True,
+                                                        text=True).stdout.splitlines() if l.endswith(" T " + name))
+    with open(f"/proc/{s.process.pid}/maps") as f:
+        base = int(next(l for l in f if "/served" in l).split("-")[0], 16)
+    pc = base + int(address, 16)
+    status, _, text = s.get("/debug/pprof/symbol", method="POST", body=b"0x1+%#x+0" % pc)
+    want = b"num_symbols: 1\n%#x %s\n" % (pc, name.encode())
+    ok((status, text) == (200, want), "symbol by POST", text)
+    ok(s.get("/pprof/symbol?%#x" % pc)[2] == want, "symbol by GET, on gperftools' path")
+    start = time.time()
+    body = b"+".join([b"%#x" % pc] * 600000)
+    body = body[:10 << 20]
+    status, _, text = s.get("/debug/pprof/symbol", method="POST", body=body)
+    ok(status == 200 and text.count(b"\n") >= 590000, f"{len(body)} bytes of addresses", status, len(text))
+    ok(time.time() - start < 20, "in a few seconds", time.time() - start)
+    status = s.get("/debug/pprof/symbol", method="POST", body=b"+" * ((10 << 20) + 1))[0]
+    ok(status == 413, "more than 10 MB are refused", status)
+    chunk = b"%x\r\n%s\r\n" % (100000, b"+" * 100000)
+    answer = s.raw(b"POST /debug/pprof/symbol HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 110)
+    ok(answer.startswith(b"HTTP/1.1 413 "), "in chunks too", answer[:200])
+    c = connect(s, b"POST /debug/pprof/symbol HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n"
+                b"Connection: close\r\n\r\n")
+    ok(c.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n", "who waits for it is told to go on")
+    c.sendall(b"0x1")
+    ok(read_all(c).endswith(b"\r\n\r\nnum_symbols: 1\n"), "and answered")
+    c.close()
+
+
+def test_garbage(s):
+    random.seed(1)
+    good = [request("/debug/pprof/heap?debug=1"), request("/debug/pprof/nosuch"),
+            b"POST /debug/pprof/symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n0x1+0x2+0x3+0x4+0x56"]
+    for _ in range(300):
+        data = bytearray(random.choice(good))
+        for _ in range(random.randrange(1, 6)):
+            at = random.randrange(len(data))
+            data[at:at + random.randrange(3)] = random.randbytes(random.randrange(4))
+        c = connect(s)
+        try:
+            c.sendall(data)
+            if random.random() < 0.5:
+                c.shutdown(socket.SHUT_WR)
+                read_all(c)
+        except OSError:
+            pass
+        c.close()
+    ok(s.get("/debug/pprof/cmdline")[0] == 200, "it outlives 300 damaged requests")
+
+
+def test_sockets(s):
+    pid = s.process.pid
+    c = connect(s, b"GET ")
+    time.sleep(0.2)
+    ours = [fd for fd in fds_of(pid) if fd > 2]
+    flags = [open(f"/proc/{pid}/fdinfo/{fd}").read().split("flags:")[1].split()[0] for fd in ours]
+    ok(ours and min(ours) >= 200, "sockets have high numbers", ours)
+    ok(all(int(f, 8) & 0o2000000 for f in flags), "and are closed on exec", flags)
+    c.close()
+    child = int(s.tell("fork", answers=True))
+    time.sleep(0.3)
+    sockets = [fd for fd in fds_of(child) if fd > 2]
+    ok(not sockets, "a child has none of them", sockets)
+    s.tell("close")
+    time.sleep(1.5)
+    ok(s.get("/debug/pprof/cmdline")[0] == 200, "when the program closes them it listens again", s.said())
+
+
+def test_addresses(folder, s):
+    result = s.tell("serve :0", answers=True)
+    port = s.wait_for(r"(?s).*serving on [^\n]*:(\d+)")
+    ok(result == "0" and s.get("/debug/pprof/cmdline", port=port)[0] == 200, "kiln_serve listens on one more")
+    ok(s.tell("serve nonsense", answers=True) == "-22", "kiln_serve tells that an address is none")
+    path = f"{folder}/socket.{s.process.pid}"
+    ok(s.tell(f"serve unix:{folder}/socket.%p", answers=True) == "0", "kiln_serve on a unix socket")
+    c = socket.socket(socket.AF_UNIX)
+    c.settimeout(10)
+    c.connect(path)
+    c.sendall(request("/debug/pprof/cmdline"))
+    ok(b"200 OK" in read_all(c), "which answers")
+    c.close()
+    ok(os.stat(path).st_mode & 0o777 == 0o600, "and is the user's alone", oct(os.stat(path).st_mode))
+    with open(f"{folder}/other.sock", "w") as f:
+        f.write("not a socket")
+    result = s.tell(f"serve unix:{folder}/other.sock", answers=True)
+    ok(result == "-98" and os.path.exists(f"{folder}/other.sock"), "a file of that name is left alone", result)
+
+
+def test_busy(folder, s):
+    os.makedirs(folder + "/second")
+    os.link(folder + "/served", folder + "/second/served")
+    with Served(folder + "/second", f":{s.port}") as other:
+        ok(s.port < other.port <= s.port + 10, "if the port is taken it is the next", other.port)
+        ok(other.get("/debug/pprof/cmdline")[0] == 200, "which answers")
+
+
+def main():
+    with Folder() as folder:
+        s = Served(folder)
+        test_keep_alive(s)
+        test_parallel(s)
+        test_full(s)
+        test_slow_reader(s)
+        test_leaving(s)
+        test_bodies(s)
+        test_garbage(s)
+        test_addresses(folder, s)
+        test_busy(folder, s)
+        left = [f for f in os.listdir(folder) if f.startswith("socket.")]
+        test_sockets(s)
+        ok(len(left) == 1, "the unix socket is there", left)
+        s.__exit__()
+        left = [f for f in os.listdir(folder) if f.startswith("socket.")]
+        ok(not left, "and is gone after the end", left)
+    done()
+
+
+main()

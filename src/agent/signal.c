@@ -218,6 +218,63 @@ static inline enum step step(struct walker *w)
 
 /* ---- whole stacks */
 
+/* Rules that were found: what is called is mostly called again. A word is an address, mixed with
+ * the generation of the list of modules so that an old one is not found, and the number of a rule.
+ */
+enum { FOUND_SIZE = 4096 };
+static atomic_ullong found_rules[FOUND_SIZE];
+
+static inline const struct unwind_rule *find_rule(const struct unwind_table *table, uintptr_t base,
+						  uintptr_t code, uint64_t mixed)
+{
+	uint64_t key = (code ^ mixed) << 16;
+	atomic_ullong *place = &found_rules[key * 0x9e3779b97f4a7c15u >> 52];
+	uint64_t found = atomic_load_explicit(place, memory_order_relaxed);
+	const struct unwind_rule *r;
+
+	if ((found ^ key) < 1 << 16)
+		return table->rules + (found & 0xffff);
+	r = unwind_find(table, code - base);
+	atomic_store_explicit(place, key | (uint64_t)(r - table->rules), memory_order_relaxed);
+	return r;
+}
+
+static inline bool is_on_stack(const struct walker *w, uintptr_t address)
+{
+	return address >= w->low && address < w->high && !(address & 7);
+}
+
+/* Frames of the usual kind, as long as they are in the same module; most are. The rest is left to
+ * step(). Nothing here goes through memory but the stack itself. */
+static uint32_t walk_usual(struct walker *w, frame_t *frames, uint32_t n, uint32_t max)
+{
+	const struct module *m = w->range.module;
+	const struct unwind_table *table = atomic_load_explicit(&m->table, memory_order_acquire);
+	uint64_t number = (uint64_t)w->range.number << 48,
+		 mixed = atomic_load_explicit(&ranges.generation, memory_order_relaxed) *
+			 0x9e3779b97f4a7c15u;
+	uintptr_t pc = w->pc, sp = w->sp, bp = w->bp;
+
+	while (table && n < max && pc > w->range.start && pc <= w->range.end) {
+		const struct unwind_rule *r = find_rule(table, m->base, pc - 1, mixed);
+		uintptr_t cfa = (r->reg == REGISTER_SP ? sp : bp) + (uintptr_t)(intptr_t)r->offset,
+			  saved = cfa + (uintptr_t)(intptr_t)r->bp_offset;
+
+		if (!r->is_usual || cfa <= sp || !is_on_stack(w, cfa - 8) ||
+		    (r->bp == BP_AT_CFA && !is_on_stack(w, saved)))
+			break;
+		frames[n] = number | (pc - 1 - m->base);
+		n += !m->is_agent;
+		bp = r->bp == BP_AT_CFA ? *(const uintptr_t *)saved : bp;
+		pc = *(const uintptr_t *)(cfa - 8);
+		sp = cfa;
+	}
+	w->pc = pc;
+	w->sp = sp;
+	w->bp = bp;
+	return n;
+}
+
 /* Of the agent's own frames no more than this are left out. */
 enum { OWN_FRAMES_MAX = 64 };
 
@@ -229,6 +286,13 @@ static uint32_t end_stack(frame_t *frames, uint32_t n, uint32_t max, frame_t why
 	return n + 1;
 }
 
+static frame_t frame_at(const struct walker *w, bool is_known)
+{
+	if (!is_known)
+		return code_of(w) & FRAME_OFFSET;
+	return (frame_t)w->range.number << 48 | (code_of(w) - w->range.module->base);
+}
+
 static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 {
 	enum step went = STEP_DONE;
@@ -237,12 +301,16 @@ static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 	for (uint32_t steps = 0; went == STEP_DONE && steps < max + OWN_FRAMES_MAX; steps++) {
 		bool is_known = find_module(w);
 
+		if (is_known && !w->is_exact) {
+			n = walk_usual(w, frames, n, max);
+			if (!w->pc)
+				return n;
+			is_known = find_module(w);
+		}
 		if (!is_known || !w->range.module->is_agent) {
 			if (n == max)
 				return end_stack(frames, n, max, FRAME_TRUNCATED);
-			frames[n++] = is_known ? (frame_t)w->range.number << 48 |
-							 (code_of(w) - w->range.module->base)
-					       : code_of(w) & FRAME_OFFSET;
+			frames[n++] = frame_at(w, is_known);
 		}
 		if (!w->is_guess)
 			sure = n;

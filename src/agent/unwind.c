@@ -266,6 +266,8 @@ static struct unwind_rule final_rule(const struct machine *m)
 		return (struct unwind_rule){ .cfa = CFA_ROOT };
 	if (m->now.return_rule == RETURN_ODD || r.cfa == CFA_ODD)
 		return (struct unwind_rule){ .cfa = CFA_ODD };
+	r.is_usual = r.cfa == CFA_REGISTER && (r.reg == REGISTER_SP || r.reg == REGISTER_BP) &&
+		     (r.bp == BP_SAME || r.bp == BP_AT_CFA);
 	return r;
 }
 

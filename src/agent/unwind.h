@@ -35,7 +35,8 @@ enum bp_rule {
 enum { REGISTER_BP = 6, REGISTER_SP = 7, REGISTER_PC = 16 }; /* as DWARF numbers them */
 
 struct unwind_rule {
-	uint8_t cfa, reg, bp, unused;
+	uint8_t cfa, reg, bp;
+	bool is_usual; /* CFA_REGISTER of the stack or frame pointer; BP_SAME or BP_AT_CFA */
 	int32_t offset, bp_offset, extra;
 };
 

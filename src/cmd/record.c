@@ -34,7 +34,7 @@ struct record_options {
 
 static const struct option_def rows[] = {
 	ROW(STRING, "cpu", cpu, "FILE",
-	    "Where it spends CPU time; what is done without any option"),
+	    "Where it spends CPU time; without any FILE: kiln.PROGRAM.PID.cpu.pb.gz"),
 	ROW(STRING, "heap", heap, "FILE", "The memory that it has at the end"),
 	ROW(STRING, "allocs", allocs, "FILE", "The memory that it has allocated"),
 	ROW(STRING, "mutex", mutex, "FILE", "Who holds locks that others wait for"),
@@ -356,21 +356,24 @@ static void expand(struct buf *out, const char *pattern, pid_t pid)
 static void put_table(struct buf *out, struct str report)
 {
 	struct str rest = report;
-	bool is_table = false;
+	size_t nlines = 0;
 
 	while (rest.n) {
 		struct str line = str_cut(&rest, '\n');
 
-		is_table |= str_contains(line, STR("flat%"));
-		if (is_table)
+		if (nlines || str_contains(line, STR("flat%")))
+			nlines++;
+		if (nlines)
 			buf_printf(out, "%.*s\n", STR_ARG(line));
 	}
+	if (nlines == 1)
+		buf_puts(out, "   (nothing)\n");
 }
 
 static bool put_top(struct buf *out, const char *path, struct buf *warnings, struct err *e)
 {
-	char count[32], name[PATH_MAX];
-	char *argv[] = { "kiln", "-top", count, name, NULL };
+	char program[] = "kiln", top[] = "-top", count[32], name[PATH_MAX];
+	char *argv[] = { program, top, count, name, NULL };
 	struct arena a = { 0 };
 	struct command_line c;
 	struct session s;
@@ -396,28 +399,32 @@ static bool put_top(struct buf *out, const char *path, struct buf *warnings, str
 	return ok;
 }
 
-static size_t count_others(const char *path)
+/* Files of programs that it started, but not those of earlier runs. */
+static size_t count_others(const char *path, time_t since)
 {
-	char pattern[PATH_MAX + 2];
+	char pattern[PATH_MAX + 16];
 	glob_t g = { 0 };
-	size_t n;
+	size_t n = 0;
+	struct stat s;
 
 	snprintf(pattern, sizeof(pattern), "%s.[0-9]*", path);
 	glob(pattern, 0, NULL, &g);
-	n = g.gl_pathc;
+	for (size_t i = 0; i < g.gl_pathc; i++)
+		n += stat(g.gl_pathv[i], &s) == 0 && s.st_mtime >= since;
 	globfree(&g);
 	return n;
 }
 
-static void show(struct buf *out, const struct wanted *w, pid_t child)
+static void show(struct buf *out, const struct wanted *w, pid_t child, time_t since)
 {
 	struct buf path = { 0 }, warnings = { 0 };
 	struct err e = { 0 };
+	struct stat s;
 	size_t others;
 
 	expand(&path, w->file, child);
-	others = count_others(path.p);
-	if (access(path.p, F_OK) != 0) {
+	others = count_others(path.p, since);
+	if (stat(path.p, &s) != 0 || s.st_mtime < since) {
 		buf_printf(out, "kiln record: no %s profile was written to %s\n", w->name, path.p);
 	} else {
 		buf_printf(out, "kiln record: %s in %s\n", w->name, path.p);
@@ -431,13 +438,13 @@ static void show(struct buf *out, const struct wanted *w, pid_t child)
 	buf_release(&warnings);
 }
 
-static void show_all(const struct wanted *w, pid_t child)
+static void show_all(const struct wanted *w, pid_t child, time_t since)
 {
 	struct buf out = { 0 };
 
 	for (size_t i = 0; i < NWANTED; i++)
 		if (*w[i].file)
-			show(&out, &w[i], child);
+			show(&out, &w[i], child, since);
 	print_and_exit(&out, STDERR_FILENO, 0);
 }
 
@@ -470,6 +477,7 @@ static int record(struct record_options *o, char **argv)
 	struct err e = { 0 };
 	pid_t child;
 	bool any = false;
+	time_t since;
 	int status;
 
 	list_wanted(o, w);
@@ -486,12 +494,13 @@ static int record(struct record_options *o, char **argv)
 		return fail(&e);
 	}
 	buf_release(&path);
+	since = time(NULL);
 	status = run_program(o, w, library, argv, &child);
 	if (status < 0) {
 		err_system(&e, "fork", argv[0]);
 		return fail(&e);
 	}
-	show_all(w, child);
+	show_all(w, child, since);
 	return end_as(status);
 }
 

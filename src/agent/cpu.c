@@ -52,7 +52,8 @@ struct last {
 	uint64_t ticks;
 };
 
-static struct lock lock; /* of all below; taken before that of samples.c */
+static struct lock lock;     /* of timers and profiles; taken before that of samples.c */
+static struct lock counting; /* of what is counted; taken after it */
 static atomic_bool is_on;
 static int64_t period, started, started_wall, next_scan;
 static uint32_t first_free; /* timers; number + 1 */
@@ -421,15 +422,21 @@ static void count_rest(const struct sample *s)
 
 void cpu_count(const struct sample *s, uint32_t stack)
 {
+	lock_take(&counting);
 	if (s->kind == SAMPLE_REST)
 		count_rest(s);
 	else
 		count_sample(s, stack);
+	lock_give(&counting);
 }
 
 void cpu_count_lost(uint64_t ticks)
 {
+	if (!ticks)
+		return;
+	lock_take(&counting);
 	notes.lost += ticks;
+	lock_give(&counting);
 }
 
 static void count_owed(void)
@@ -476,7 +483,9 @@ bool cpu_start(int hz)
 		return false;
 	samples_drain();
 	lock_take(&lock);
+	lock_take(&counting);
 	clear();
+	lock_give(&counting);
 	period = SECOND / (hz < HZ_MAX ? hz : HZ_MAX);
 	started = now_ns();
 	started_wall = wall_ns();
@@ -593,8 +602,10 @@ bool cpu_stop(struct record *r)
 	end_timers();
 	agent_switch_off(ON_CPU);
 	samples_drain();
+	lock_take(&counting);
 	count_rests();
 	fill(r);
+	lock_give(&counting);
 	lock_give(&lock);
 	atomic_store(&is_on, false);
 	return true;
@@ -609,7 +620,9 @@ static bool collect(struct record *r)
 	}
 	lock_take(&lock);
 	samples_drain();
+	lock_take(&counting);
 	fill(r);
+	lock_give(&counting);
 	lock_give(&lock);
 	return true;
 }
@@ -649,10 +662,12 @@ static void before_fork(void)
 {
 	lock_take(&lock);
 	samples_before_fork();
+	lock_take(&counting);
 }
 
 static void after_fork(void)
 {
+	lock_give(&counting);
 	samples_after_fork();
 	lock_give(&lock);
 }
@@ -665,6 +680,7 @@ static void in_child(void)
 			give_timer(&cpu_timers[i]);
 	atomic_store(&is_on, false);
 	atomic_store(&cpu_has_common_timer, false);
+	lock_give(&counting);
 	samples_in_child();
 	lock_give(&lock);
 }

@@ -28,7 +28,6 @@ static void find_modules(struct sample *s)
 void samples_drain(void)
 {
 	static struct sample s; /* large; the lock is ours */
-	uint64_t lost;
 
 	lock_take(&lock);
 	while (samples_take(&s)) {
@@ -43,24 +42,24 @@ void samples_drain(void)
 		else
 			cpu_count(&s, stack);
 	}
-	lost = samples_lost();
-	if (lost)
-		cpu_count_lost(lost);
+	cpu_count_lost(samples_lost());
 	lock_give(&lock);
 }
 
 void samples_before_fork(void)
 {
 	lock_take(&lock);
+	wall_before_fork();
 }
 
 void samples_after_fork(void)
 {
+	wall_after_fork();
 	lock_give(&lock);
 }
 
 void samples_in_child(void)
 {
 	samples_reset();
-	lock_give(&lock);
+	samples_after_fork();
 }

@@ -16,7 +16,10 @@ void wall_count(const struct sample *s, uint32_t stack);
 /* Ticks that were lost on the way. */
 void cpu_count_lost(uint64_t ticks);
 
-/* For agent_part of whoever has samples taken. */
+void wall_before_fork(void);
+void wall_after_fork(void);
+
+/* For cpu.c, all of it: locks are taken in this order. */
 void samples_before_fork(void);
 void samples_after_fork(void);
 void samples_in_child(void);

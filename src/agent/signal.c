@@ -589,6 +589,17 @@ static void answer_dump(struct dump_slot *slot, const ucontext_t *context)
 	atomic_store(&slot->state, DUMP_ANSWERED);
 }
 
+/* With the CPU clock, by which the thread is seen to have gone on. */
+static void answer_wall(const ucontext_t *context)
+{
+	struct timespec t = { 0, 0 };
+
+	kernel_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&t, 0, 0);
+	write_sample(&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0,
+				      (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec },
+		     context);
+}
+
 /* ---- ticks of timers */
 
 _Atomic(struct cpu_timer *) cpu_timers;
@@ -759,9 +770,7 @@ void signal_handler(int number, siginfo_t *info, void *data)
 	} else if (info->si_code == CODE_DUMP) {
 		answer_dump(info->si_value.sival_ptr, context);
 	} else if (info->si_code == CODE_WALL) {
-		write_sample(
-			&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0, 0 },
-			context);
+		answer_wall(context);
 	} else if (is_common_tick(info)) {
 		tick_in_common(context);
 		if (has_program_handler())

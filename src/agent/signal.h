@@ -44,7 +44,8 @@ struct sample {
 	uint32_t source; /* CPU: the timer's number. Wall: 1 if it waits for the kernel */
 	uint16_t kind, nframes;
 	frame_t origin; /* CPU: where the thread started; 0: not known */
-	uint64_t kin;	/* the same for threads that were started with the same argument too */
+	uint64_t kin;	/* CPU: the same for threads that started with the same argument too. Wall:
+			   the   thread's CPU clock */
 	frame_t frames[STACK_MAX];
 };
 

@@ -12,16 +12,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* A */
-WEAK bool wall_start(int hz)
-{
-	errno = ENOSYS;
-	return false;
-}
-WEAK bool wall_stop(struct record *r)
-{
-	errno = ENOSYS;
-	return false;
-}
 static uint32_t none(void)
 {
 	return 0;

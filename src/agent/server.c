@@ -569,10 +569,20 @@ static const struct http_handler handler = { take_body, answer };
 
 /* ---- the part */
 
+/* The agent's thread is to end it, and to give back what reading names took. */
+static int serve(const char *address, bool later)
+{
+	int failed = http_listen(address, &handler, later);
+
+	if (!failed)
+		agent_start_thread();
+	return failed;
+}
+
 static void serve_at_start(void)
 {
 	if (settings.pprof_addr)
-		http_listen(settings.pprof_addr, &handler, true);
+		serve(settings.pprof_addr, true);
 }
 
 static void forget(void)
@@ -593,7 +603,7 @@ KILN_API int kiln_serve(const char *address)
 		return -EINVAL;
 	agent_enter();
 	threads_watch();
-	failed = http_listen(address, &handler, false);
+	failed = serve(address, false);
 	agent_leave();
 	errno = kept;
 	return failed;

@@ -41,6 +41,7 @@ __attribute__((noinline)) void hold_lock(void)
 	pthread_mutex_lock(&lock);
 	pause_ms(2);
 	pthread_mutex_unlock(&lock);
+	sum++; /* or the call before would be a jump, and this function not on the stack */
 }
 
 static void *run_locks(void *arg)

@@ -18,7 +18,8 @@ extern "C" {
 #define KILN_API __attribute__((visibility("default")))
 
 /* Serves /debug/pprof/ on ":8070" (this machine only), "host:port" or "unix:/path". Again with
- * another address: on that one as well. */
+ * another address: on that one as well. From now on allocations are sampled, unless the rate was
+ * set to 0. */
 KILN_API int kiln_serve(const char *address);
 
 /* Samples the CPU time of all threads from now on; kiln_stop_cpu_profile writes the profile to fd,

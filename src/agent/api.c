@@ -86,6 +86,7 @@ KILN_API void kiln_set_heap_rate(size_t mean_bytes)
 	int kept = errno;
 
 	agent_enter();
+	settings.heap_rate = (int64_t)mean_bytes; /* for kiln_serve */
 	if (!agent_is_inert)
 		heap_set_rate(mean_bytes);
 	agent_leave();

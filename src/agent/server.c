@@ -602,8 +602,12 @@ KILN_API int kiln_serve(const char *address)
 	if (!address)
 		return -EINVAL;
 	agent_enter();
-	threads_watch();
 	failed = serve(address, false);
+	if (!failed) {
+		threads_watch();
+		if (!heap_rate() && settings.heap_rate > 0)
+			heap_set_rate((size_t)settings.heap_rate);
+	}
 	agent_leave();
 	errno = kept;
 	return failed;

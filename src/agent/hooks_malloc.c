@@ -36,6 +36,11 @@ static struct {
 	void (*free_aligned_sized)(void *, size_t, size_t);
 } next;
 
+static void *counted_malloc(size_t size);
+static void counted_free(void *p);
+static void *counted_calloc(size_t n, size_t size);
+static void *counted_realloc(void *p, size_t size);
+static void early_free(void *p);
 static void *first_malloc(size_t size);
 static void first_free(void *p);
 static void *first_calloc(size_t n, size_t size);
@@ -50,6 +55,7 @@ static struct {
 } go_to = { first_malloc, first_free, first_calloc, first_realloc };
 
 static bool is_counting, has_counted; /* has_counted: there may be samples to be freed */
+static bool is_bypassed;	      /* malloc is not ours */
 static __thread bool is_searching;
 
 /* ---- memory for the search */
@@ -94,23 +100,32 @@ static void set_searching(bool is_on)
 	__asm__ volatile("" ::: "memory");
 }
 
-uintptr_t malloc_find_next(const char *name)
-{
-	uintptr_t found;
-
-	set_searching(true);
-	found = (uintptr_t)dlsym(RTLD_NEXT, name);
-	if (!found)
-		dlerror(); /* it is not the program's */
-	set_searching(false);
-	return found;
-}
-
 static const void *file_of(uintptr_t function)
 {
 	Dl_info info;
 
 	return function && dladdr((const void *)function, &info) ? info.dli_fbase : NULL;
+}
+
+static bool is_ours(uintptr_t function)
+{
+	return file_of(function) == file_of((uintptr_t)counted_malloc);
+}
+
+/* An allocator that comes before us gets all calls but for what it does not have, as reallocarray:
+ * of all others its own definition is the one to go on with. */
+uintptr_t malloc_find_next(const char *name)
+{
+	uintptr_t found;
+
+	set_searching(true);
+	found = (uintptr_t)dlsym(RTLD_DEFAULT, name);
+	if (found && is_ours(found))
+		found = (uintptr_t)dlsym(RTLD_NEXT, name);
+	if (!found)
+		dlerror(); /* it is not the program's */
+	set_searching(false);
+	return found;
 }
 
 bool malloc_is_kin(uintptr_t function)
@@ -135,12 +150,6 @@ static void drop_strangers(void)
 	DROP(pvalloc)
 #undef DROP
 }
-
-static void *counted_malloc(size_t size);
-static void counted_free(void *p);
-static void *counted_calloc(size_t n, size_t size);
-static void *counted_realloc(void *p, size_t size);
-static void early_free(void *p);
 
 static void choose_ways(void)
 {
@@ -169,6 +178,7 @@ static bool search(void)
 #define FIND(name) next.name = (__typeof__(&name))malloc_find_next(#name);
 	FAMILY(FIND)
 #undef FIND
+	is_bypassed = !is_ours((uintptr_t)dlsym(RTLD_DEFAULT, "malloc"));
 	errno = kept;
 	if (!next.malloc || !next.free || !next.calloc || !next.realloc)
 		return false;
@@ -223,7 +233,18 @@ static void early_free(void *p)
 		counted_free(p);
 }
 
+/* Is the next allocator known? */
+static bool is_ready(void)
+{
+	return next.malloc || search();
+}
+
 /* ---- counting */
+
+static inline bool is_counted(size_t size)
+{
+	return is_counting && !heap_passes(size) && heap_is_sampled(size);
+}
 
 static __attribute__((noinline)) void *slow_malloc(size_t size)
 {
@@ -285,7 +306,7 @@ static void *counted_realloc(void *p, size_t size)
 
 	if (is_early(p))
 		return early_realloc(p, size);
-	is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	is_sampled = is_counted(size);
 	was_sampled = p && live_may_have(p) && heap_remove(p, &old);
 	moved = next.realloc(p, size);
 	if (!moved && was_sampled && size)
@@ -296,10 +317,11 @@ static void *counted_realloc(void *p, size_t size)
 
 void hooks_malloc_switch(bool is_on)
 {
+	if (!is_ready() || is_bypassed)
+		return;
 	is_counting = is_on;
 	has_counted |= is_on;
-	if (next.malloc || search())
-		choose_ways();
+	choose_ways();
 	hooks_new_switch(is_on);
 }
 
@@ -360,15 +382,10 @@ static void *any_aligned(size_t alignment, size_t size)
 	return failed ? NULL : p;
 }
 
-static bool is_ready(void)
-{
-	return next.malloc || search();
-}
-
 KILN_API void *memalign(size_t alignment, size_t size)
 {
 	struct walk_start start = walk_caller();
-	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	bool is_sampled = is_counted(size);
 	void *p = is_ready() ? any_aligned(alignment, size) : NULL;
 
 	malloc_finish(p, size, is_sampled, &start);
@@ -378,7 +395,7 @@ KILN_API void *memalign(size_t alignment, size_t size)
 KILN_API void *aligned_alloc(size_t alignment, size_t size)
 {
 	struct walk_start start = walk_caller();
-	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	bool is_sampled = is_counted(size);
 	void *p = !is_ready()	       ? NULL
 		  : next.aligned_alloc ? next.aligned_alloc(alignment, size)
 				       : any_aligned(alignment, size);
@@ -406,7 +423,7 @@ static int any_posix_memalign(void **p, size_t alignment, size_t size)
 KILN_API int posix_memalign(void **p, size_t alignment, size_t size)
 {
 	struct walk_start start = walk_caller();
-	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	bool is_sampled = is_counted(size);
 	int failed = is_ready() ? any_posix_memalign(p, alignment, size) : ENOMEM;
 
 	if (!failed)
@@ -417,7 +434,7 @@ KILN_API int posix_memalign(void **p, size_t alignment, size_t size)
 KILN_API void *valloc(size_t size)
 {
 	struct walk_start start = walk_caller();
-	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	bool is_sampled = is_counted(size);
 	void *p = !is_ready() ? NULL : next.valloc ? next.valloc(size) : any_aligned(PAGE, size);
 
 	malloc_finish(p, size, is_sampled, &start);
@@ -438,7 +455,7 @@ static void *any_pvalloc(size_t size)
 KILN_API void *pvalloc(size_t size)
 {
 	struct walk_start start = walk_caller();
-	bool is_sampled = !heap_passes(size) && heap_is_sampled(size);
+	bool is_sampled = is_counted(size);
 	void *p = is_ready() ? any_pvalloc(size) : NULL;
 
 	malloc_finish(p, size, is_sampled, &start);
@@ -490,18 +507,16 @@ static const char *path_of(uintptr_t function)
 void hooks_malloc_init(void)
 {
 	static char text[512];
-	uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
 
 	if (!is_ready())
 		return;
-	if (file_of(first) != file_of((uintptr_t)counted_malloc)) {
-		snprintf(text, sizeof(text),
-			 "malloc is that of %s, which comes before the agent: what it allocates is "
-			 "not seen",
-			 path_of(first));
+	snprintf(text, sizeof(text),
+		 is_bypassed
+			 ? "malloc is that of %s, which comes before the agent: what it allocates "
+			   "is not seen"
+			 : "allocator: %s",
+		 path_of((uintptr_t)next.malloc));
+	if (is_bypassed)
 		agent_say("%s", text);
-	} else {
-		snprintf(text, sizeof(text), "allocator: %s", path_of((uintptr_t)next.malloc));
-	}
 	heap_set_note(text);
 }

@@ -112,6 +112,13 @@ static bool is_ours(uintptr_t function)
 	return file_of(function) == file_of((uintptr_t)counted_malloc);
 }
 
+/* The message is not the program's. dlerror would translate it, and wait for a lock of setlocale
+ * that the caller of malloc may have; a call that succeeds takes it away as well. */
+static void forget_error(void)
+{
+	dlsym(RTLD_DEFAULT, "malloc");
+}
+
 /* An allocator that comes before us gets all calls but for what it does not have, as reallocarray:
  * of all others its own definition is the one to go on with. */
 uintptr_t malloc_find_next(const char *name)
@@ -123,7 +130,7 @@ uintptr_t malloc_find_next(const char *name)
 	if (found && is_ours(found))
 		found = (uintptr_t)dlsym(RTLD_NEXT, name);
 	if (!found)
-		dlerror(); /* it is not the program's */
+		forget_error();
 	set_searching(false);
 	return found;
 }

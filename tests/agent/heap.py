@@ -159,8 +159,8 @@ def behaviour():
     plugin = build("heap_plugin.cc", "-shared", "-fPIC")
     p, _ = run(build("heap_plugin_host.c"), plugin, env={"KILN_HEAP_RATE": "1"})
     check(p.returncode == 0, "a libstdc++ that only a plugin sees", p.returncode, p.stdout, p.stderr)
-    rate = build("heap_rate.c", AGENT, "-Wl,-rpath," + os.path.dirname(AGENT))
-    p, profile = run(rate, env={"LD_PRELOAD": ""})
+    rate = build("heap_rate.c", AGENT)
+    p, profile = run(rate)
     got = read(profile)[0] if profile else {}
     check(got.get("all_place") == [500, 500000, 0, 0] and "none_place" not in got and "rare_place" not in got, "the rate changes at once, in all threads", got)
 
@@ -202,7 +202,6 @@ def limit():
     subprocess.run(["bash", "-c", f"ulimit -v 400000; exec {program}"], env=env, stderr=subprocess.DEVNULL, timeout=60)
     got = read(path + ".limit")[0].get("eating_place") if os.path.exists(path + ".limit") else None
     check(got and got[3] > 100 << 20, "a profile near ulimit -v", got)
-    os.unlink(path)
     fake = work + "/group"
     os.mkdir(fake)
     script = (f"mount --bind {fake} /sys/fs/cgroup && echo 1000000000 > /sys/fs/cgroup/memory.max && echo 950000000 > /sys/fs/cgroup/memory.current &&"

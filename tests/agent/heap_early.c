@@ -4,6 +4,7 @@
 #include <string.h>
 
 static char *first, *second;
+static void *volatile third;
 
 static void too_early(int argc, char **argv, char **environment)
 {
@@ -12,7 +13,8 @@ static void too_early(int argc, char **argv, char **environment)
 	strcpy(first, "early");
 	second = calloc(10, 10);
 	free(malloc(5));
-	dlsym(RTLD_DEFAULT, "there_is_no_such_function"); /* leaves an allocated message behind */
+	/* Leaves an allocated message behind. */
+	third = dlsym(RTLD_DEFAULT, "there_is_no_such_function");
 }
 
 __attribute__((section(".preinit_array"), used)) static void (*const start)(int, char **,

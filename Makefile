@@ -1,6 +1,7 @@
 # make            the program, build/kiln
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
+# make check-agent  of them those of the agent
 # make browser    of them the pictures and the web page in a real browser
 # make soak       browsers and 50 clients on the web page for SECONDS=30; nothing may fail or grow
 # make live       profiles of real servers out of Debian, against go tool pprof
@@ -57,15 +58,18 @@ MAIN := $(OUT)/src/cmd/main.o
 CORE := $(OUT)/core.a
 UNIT := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
+VERSION := $(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/base/version.h)
 MAN := $(patsubst %.scd,build/%,$(wildcard man/*.scd))
-C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch])
+C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch] examples/*.c)
 
 # libkiln.so is a guest in other programs: it brings no libraries but libc, may be unwound through,
-# and exports just what is marked. libkiln.a is the same, to be linked in.
-AGENT := $(patsubst %,$(dir $(KILN))libkiln.%,so a)
+# and exports just what is marked. libkiln.a is the same, to be linked in. In programs with a sanitizer
+# it does nothing, so it is not built with one.
+AGENT := $(if $(filter asan tsan fuzz,$(BUILD)),, $(patsubst %,$(dir $(KILN))libkiln.%,so a))
+AGENT_TESTS := $(if $(AGENT),$(wildcard $(addprefix tests/agent/,*.sh *.py)))
 AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
-AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now -Wl,-z,defs \
-	-Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
+AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
+	-Wl,-z,defs -Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
 
 all: $(KILN) $(AGENT)
 
@@ -79,10 +83,15 @@ $(OUT)/kiln: $(MAIN) $(CORE)
 $(dir $(KILN))libkiln.so: $(AGENT_OBJ)
 	@echo "  LD $@"
 	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $^ -l:libdeflate.a
-$(dir $(KILN))libkiln.a: $(AGENT_OBJ)
+# One object, in which only what libkiln.so exports has a name: libdeflate is the agent's own.
+$(dir $(KILN))libkiln.a: $(AGENT_OBJ) $(dir $(KILN))libkiln.so
 	@rm -f $@
 	@echo "  AR $@"
-	$(Q)ar rcs $@ $^
+	$(Q)ld -r -o $(OUT)/agent.o $(AGENT_OBJ) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \
+		sed -n 's/^libraries: =//p' | tr : '\n' | sed 's/^/-L/')
+	$(Q)nm -D --defined-only -j $(dir $(KILN))libkiln.so > $(OUT)/agent.names
+	$(Q)objcopy --keep-global-symbols=$(OUT)/agent.names $(OUT)/agent.o
+	$(Q)ar rcs $@ $(OUT)/agent.o
 $(AGENT_OBJ): CPPFLAGS += -Iinclude
 $(AGENT_OBJ): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
 	-fno-semantic-interposition -fno-builtin-malloc -fno-builtin-free
@@ -141,10 +150,15 @@ test: deps
 	@$(MAKE) --no-print-directory check
 
 # A later make must not run tests that a broken build left behind, so this builds all of it first.
-check: $(KILN) $(UNIT) $(OUT)/data/done
-	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
+check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
+	KILN=$(abspath $(KILN)) AGENT=$(abspath $(filter %.so,$(AGENT))) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
 		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
-		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh) $(BROWSER)
+		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh) $(AGENT_TESTS) $(BROWSER)
+
+# Of the agent alone.
+check-agent: $(KILN) $(AGENT)
+	KILN=$(abspath $(KILN)) AGENT=$(abspath $(filter %.so,$(AGENT))) BUILD=$(BUILD) \
+		prove --failures --comments --exec '' -j$(JOBS) $(AGENT_TESTS)
 
 browser: $(KILN) $(OUT)/data/done
 	@tools/deps.sh browser test
@@ -194,17 +208,25 @@ bench:
 man: $(MAN)
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
-	{ cat $<; build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc; } | scdoc > $@
+	{ cat $<; $(if $(filter %.7,$*),tools/settings.sh,\
+		build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc); } | scdoc > $@
 
-install: build/kiln man
+install: build/kiln build/libkiln.so build/libkiln.a man
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln
+	install -D -m 644 build/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
+	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib build/libkiln.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/kiln.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/kiln.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	$(if $(PPROF),ln -sf kiln $(DESTDIR)$(PREFIX)/bin/pprof)
-	$(if $(MAN),install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(MAN))
+	$(foreach s,1 7,install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$s $(filter %.$s,$(MAN));)
 	install -D -m 644 tools/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
 
 clean:
 	rm -rf build
 
-.PHONY: all deps run test check browser soak live lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check check-agent browser soak live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

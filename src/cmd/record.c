@@ -172,8 +172,7 @@ static bool check_elf(FILE *f, const char *path, const unsigned char *head, stru
 			       path);
 	if (strstr(interpreter, "musl"))
 		return err_set(e, ERR_USAGE,
-			       "%s: made for musl, but libkiln.so is for glibc; "
-			       "link libkiln.a into it instead, see kiln-agent(7)",
+			       "%s: made for musl, but libkiln.so is for glibc; build it for glibc",
 			       path);
 	if (is_privileged(path))
 		return err_set(e, ERR_USAGE,

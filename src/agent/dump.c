@@ -156,7 +156,8 @@ static bool is_deaf(uint32_t tid)
 	bool blocks = false;
 	char state = task_state(tid, (int)settings.signal, &blocks);
 
-	return blocks || state == '?' || strchr("TtZX", state) != NULL;
+	/* Libc blocks signals for a moment, as in fork: who runs may still get to it. */
+	return (blocks && state != 'R') || state == '?' || strchr("TtZX", state) != NULL;
 }
 
 /* Did nobody answer, and nobody will? */

@@ -55,7 +55,7 @@ cp log took
 check 'soon' awk '{ soon = $4 < 500 } END { exit !soon }' took
 check 'all of them' test "$("$KILN" -raw many.pb.gz 2>/dev/null | grep -c 'thread:\[many\]')" = 500
 
-for kind in return exit cancel destructor attributes failure detached fork; do
+for kind in return exit cancel destructor attributes failure detached fork main; do
 	check "a thread that ends: $kind" agent KILN_PPROF_ADDR=unix:"$tmp/socket" ./threads_ends $kind
 	check "the same without: $kind" ./threads_ends $kind
 done

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +116,6 @@ static void test_attributes(void)
 
 static void test_failure(void)
 {
-	struct sched_param priority = { 1 };
 	pthread_attr_t a;
 	pthread_t t;
 
@@ -125,7 +123,6 @@ static void test_failure(void)
 	pthread_attr_setstacksize(&a, (size_t)1 << 46);
 	for (int i = 0; i < 20000; i++)
 		CHECK(pthread_create(&t, &a, returns, NULL) == EAGAIN);
-	(void)priority;
 	join_all(returns, NULL, &t);
 	CHECK(ran == ROUNDS);
 }
@@ -158,6 +155,25 @@ static void *forks(void *unused)
 	return unused;
 }
 
+static void *outlives_main(void *main_thread)
+{
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	usleep(10000);
+	ran++;
+	return NULL;
+}
+
+/* The process ends with its last thread, whatever the agent has. */
+static void test_main_exits(void)
+{
+	static pthread_t self;
+	pthread_t t;
+
+	self = pthread_self();
+	pthread_create(&t, NULL, outlives_main, &self);
+	pthread_exit(NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "return";
@@ -181,6 +197,8 @@ int main(int argc, char **argv)
 		test_failure();
 	} else if (strcmp(kind, "detached") == 0) {
 		test_detached();
+	} else if (strcmp(kind, "main") == 0) {
+		test_main_exits();
 	} else if (strcmp(kind, "fork") == 0) {
 		pthread_t t;
 

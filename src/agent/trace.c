@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/local.h"
@@ -24,14 +25,17 @@ enum {
 	CHUNK = 64, /* events */
 	BUFFER_BYTES = 16 << 20,
 	CHUNKS = BUFFER_BYTES / (CHUNK * (int)sizeof(struct event)),
+	AHEAD_BYTES = 512 << 10,
 	TICK_NS = 10000000,
-	NAME_MAX_BYTES = 120
+	NAME_MAX_BYTES = 120,
+	NAMES_CACHED = 8 /* of each thread */
 };
 
 static struct {
 	struct lock lock; /* for all but the atomic ones */
 	bool is_on;
 	int64_t start, start_wall;
+	size_t populated; /* bytes */
 	struct event *_Atomic events;
 	atomic_uint nchunks, generation; /* taken; counts traces */
 	atomic_ullong lost;
@@ -41,6 +45,9 @@ static __thread struct {
 	uint32_t generation; /* of the chunk */
 	uint32_t depth;	     /* of regions, also while there is no trace */
 	struct event *next, *end;
+	struct {
+		const char *given, *kept;
+	} names[NAMES_CACHED];
 } mine __attribute__((tls_model("initial-exec")));
 
 static bool take_chunk(void)
@@ -128,13 +135,27 @@ static struct sequences names = { .slots = 1 << 13, .words_max = 1 << 16 };
 static const char *keep_name(const char *name)
 {
 	uint64_t words[NAME_MAX_BYTES / 8 + 1] = { 0 };
-	size_t n = name ? strnlen(name, NAME_MAX_BYTES) : 0;
+	size_t n = strnlen(name, NAME_MAX_BYTES);
 	uint32_t kept;
 
-	memcpy(words, name ? name : "", n);
+	memcpy(words, name, n);
 	kept = sequence_add(&names, words, (uint32_t)(n / 8 + 1));
 	return kept ? (const char *)sequence_words(&names, kept, &(uint32_t){ 0 })
 		    : "(too many names)";
+}
+
+/* The same, faster for a name at the same place as before, if it still is the same. */
+static const char *find_name(const char *name)
+{
+	unsigned i = (unsigned)((uintptr_t)name * 0x9e3779b97f4a7c15u >> 32) % NAMES_CACHED;
+
+	if (!name)
+		return "";
+	if (mine.names[i].given != name || strcmp(mine.names[i].kept, name) != 0) {
+		mine.names[i].kept = keep_name(name);
+		mine.names[i].given = name;
+	}
+	return mine.names[i].kept;
 }
 
 static void add_of_program(enum event_kind kind, const char *name, int64_t value)
@@ -142,7 +163,7 @@ static void add_of_program(enum event_kind kind, const char *name, int64_t value
 	int kept = errno;
 
 	agent_enter();
-	add_now(kind, kind == EVENT_REGION_ENDS ? NULL : keep_name(name), value);
+	add_now(kind, kind == EVENT_REGION_ENDS ? NULL : find_name(name), value);
 	agent_leave();
 	errno = kept;
 }
@@ -178,6 +199,20 @@ static bool reserve(void)
 	return atomic_load(&trace.events);
 }
 
+/* Touches what will be needed soon, so that the program's threads need not wait for the kernel to
+ * clear a page. Only that is lost if it fails. */
+static void populate(void)
+{
+	char *events = (char *)atomic_load(&trace.events);
+	size_t used = (size_t)atomic_load(&trace.nchunks) * CHUNK * sizeof(struct event);
+	size_t end = (used + AHEAD_BYTES) & ~(size_t)(AHEAD_BYTES - 1);
+
+	end = end < BUFFER_BYTES ? end : BUFFER_BYTES;
+	if (end > trace.populated)
+		madvise(events + trace.populated, end - trace.populated, MADV_POPULATE_WRITE);
+	trace.populated = end > trace.populated ? end : trace.populated;
+}
+
 static bool begin(void)
 {
 	if (trace.is_on || !reserve()) {
@@ -187,6 +222,8 @@ static bool begin(void)
 	atomic_store(&trace.nchunks, 0);
 	atomic_store(&trace.lost, 0);
 	atomic_fetch_add(&trace.generation, 1);
+	trace.populated = 0;
+	populate();
 	trace.start = now_ns();
 	trace.start_wall = wall_ns();
 	sched_start(trace.start);
@@ -218,6 +255,7 @@ static void copy_events(struct trace *to, size_t *bytes)
 	madvise(atomic_load(&trace.events), BUFFER_BYTES, MADV_DONTNEED);
 }
 
+/* Those are nested, the longer ones outside. */
 static bool has_duration(const struct event *e)
 {
 	return e->kind == EVENT_SPAN || e->kind >= EVENT_RAN;
@@ -259,7 +297,7 @@ bool trace_start(void)
 
 void trace_stop(struct out *o)
 {
-	struct trace t = { 0 };
+	struct trace t = { .pid = getpid() };
 	size_t bytes = 0;
 
 	lock_take(&trace.lock);
@@ -290,6 +328,7 @@ static int64_t work(int64_t now)
 	lock_take(&trace.lock);
 	is_on = trace.is_on;
 	if (is_on) {
+		populate();
 		add_now(EVENT_COUNTER, "heap in use", (int64_t)heap_in_use());
 		sched_tick(now);
 	}

@@ -62,6 +62,7 @@ uint64_t sched_lost(void);
 /* ---- trace_json.c */
 
 struct trace {
+	int pid;
 	struct event *events; /* sorted by thread and time, longer ones first */
 	size_t n;
 	int64_t start, end; /* nanoseconds, CLOCK_MONOTONIC */

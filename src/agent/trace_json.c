@@ -42,6 +42,15 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 	return n;
 }
 
+static size_t plain_length(const unsigned char *s, size_t left)
+{
+	size_t n = 0;
+
+	while (n < left && s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 /* Names come from the program: anything may be in them. */
 static void write_text(struct out *o, const char *text)
 {
@@ -49,6 +58,11 @@ static void write_text(struct out *o, const char *text)
 
 	out_text(o, "\"");
 	for (size_t left = strlen(text), n; left; s += n, left -= n) {
+		n = plain_length(s, left);
+		if (n > 0) {
+			out_add(o, s, n);
+			continue;
+		}
 		n = utf8_length(s, left);
 		if (n == 0)
 			out_text(o, "\\ufffd");
@@ -63,17 +77,44 @@ static void write_text(struct out *o, const char *text)
 	out_text(o, "\"");
 }
 
+/* There are many numbers, and printf takes its time. At least `least` digits. */
+static void write_digits(struct out *o, uint64_t number, int least)
+{
+	char digits[20];
+	int n = 0;
+
+	for (; number || n < least; number /= 10)
+		digits[sizeof(digits) - (size_t)++n] = (char)('0' + number % 10);
+	out_add(o, digits + sizeof(digits) - n, (size_t)n);
+}
+
+/* `before` is what stands before it, as ",\"pid\":". */
+static void write_number(struct out *o, const char *before, int64_t number)
+{
+	out_text(o, before);
+	if (number < 0)
+		out_text(o, "-");
+	write_digits(o, number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
+}
+
 /* Nanoseconds as microseconds. */
-static void write_time(struct out *o, const char *key, int64_t ns)
+static void write_time(struct out *o, const char *before, int64_t ns)
 {
 	ns = ns > 0 ? ns : 0;
-	out_format(o, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
+	write_number(o, before, ns / 1000);
+	out_text(o, ".");
+	write_digits(o, (uint64_t)(ns % 1000), 3);
 }
 
 /* Up to its name; the caller goes on with ",..." and "}". */
 static void begin_event(struct out *o, const char *phase, int pid, uint32_t tid, const char *name)
 {
-	out_format(o, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%u,\"name\":", phase, pid, tid);
+	out_text(o, ",\n{\"ph\":\"");
+	out_text(o, phase);
+	out_text(o, "\"");
+	write_number(o, ",\"pid\":", pid);
+	write_number(o, ",\"tid\":", tid);
+	out_text(o, ",\"name\":");
 	write_text(o, name);
 }
 
@@ -101,10 +142,10 @@ static void write_name(struct out *o, int pid, uint32_t tid, const char *what, c
 	out_text(o, "}}");
 }
 
-static void write_thread_name(struct out *o, uint32_t tid, const char *name)
+static void write_thread_name(struct out *o, const struct trace *t, uint32_t tid, const char *name)
 {
-	write_name(o, getpid(), tid, "thread_name", name);
-	write_name(o, getpid() + SCHED_PID, tid, "thread_name", name);
+	write_name(o, t->pid, tid, "thread_name", name);
+	write_name(o, t->pid + SCHED_PID, tid, "thread_name", name);
 }
 
 static void write_names(struct out *o, const struct trace *t)
@@ -117,7 +158,7 @@ static void write_names(struct out *o, const struct trace *t)
 	for (uint32_t i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tids[i]);
 		if (read_file(path, name, sizeof(name)))
-			write_thread_name(o, tids[i], name);
+			write_thread_name(o, t, tids[i], name);
 	}
 	pages_unmap(tids, cap);
 	for (size_t i = 0; i < t->n; i++) {
@@ -127,7 +168,7 @@ static void write_names(struct out *o, const struct trace *t)
 			continue;
 		memcpy(name, e->thread_name, sizeof(e->thread_name));
 		name[sizeof(e->thread_name)] = 0;
-		write_thread_name(o, e->tid, name);
+		write_thread_name(o, t, e->tid, name);
 	}
 }
 
@@ -143,14 +184,14 @@ static const char *program_name(char *path, size_t size)
 	return slash ? slash + 1 : path;
 }
 
-static void write_process_names(struct out *o)
+static void write_process_names(struct out *o, const struct trace *t)
 {
 	char path[NAME_BYTES], name[NAME_BYTES + 64];
 	const char *program = program_name(path, sizeof(path));
 
-	write_name(o, getpid(), (uint32_t)getpid(), "process_name", program);
+	write_name(o, t->pid, (uint32_t)t->pid, "process_name", program);
 	snprintf(name, sizeof(name), "%s: when threads ran", program);
-	write_name(o, getpid() + SCHED_PID, (uint32_t)getpid(), "process_name", name);
+	write_name(o, t->pid + SCHED_PID, (uint32_t)t->pid, "process_name", name);
 }
 
 /* ---- events */
@@ -160,40 +201,45 @@ static void write_slice(struct out *o, const struct trace *t, int64_t start, int
 {
 	start = start < t->start ? t->start : start;
 	end = end > t->end ? t->end : end;
-	write_time(o, "ts", start - t->start);
-	write_time(o, "dur", end - start);
+	write_time(o, ",\"ts\":", start - t->start);
+	write_time(o, ",\"dur\":", end - start);
 }
 
 static void write_span(struct out *o, const struct trace *t, const struct event *e)
 {
-	begin_event(o, "X", getpid(), e->tid, e->name);
+	begin_event(o, "X", t->pid, e->tid, e->name);
 	write_slice(o, t, e->time, e->time + e->duration);
-	out_format(o, ",\"cat\":\"wait\",\"args\":{\"object\":\"0x%llx\",\"ns\":%lld}}",
-		   (unsigned long long)e->object, (long long)e->duration);
+	out_format(o, ",\"cat\":\"wait\",\"args\":{\"object\":\"0x%llx\"",
+		   (unsigned long long)e->object);
+	write_number(o, ",\"ns\":", e->duration);
+	out_text(o, "}}");
 }
 
 static void write_run(struct out *o, const struct trace *t, const struct event *e)
 {
-	begin_event(o, "X", getpid() + SCHED_PID, e->tid,
+	begin_event(o, "X", t->pid + SCHED_PID, e->tid,
 		    e->kind == EVENT_RAN_PART ? "ran for a part" : "running");
 	write_slice(o, t, e->time, e->time + e->duration);
-	out_format(o, ",\"cat\":\"sched\",\"args\":{\"ns\":%llu%s}}", (unsigned long long)e->object,
-		   e->kind == EVENT_RAN_PREEMPTED ? ",\"preempted\":true" : "");
+	write_number(o, ",\"cat\":\"sched\",\"args\":{\"ns\":", (int64_t)e->object);
+	out_text(o, e->kind == EVENT_RAN_PREEMPTED ? ",\"preempted\":true}}" : "}}");
 }
 
 static void write_instant(struct out *o, const struct trace *t, const struct event *e,
 			  const char *name, const char *category)
 {
-	begin_event(o, "i", getpid(), e->tid, name);
-	write_time(o, "ts", e->time - t->start);
-	out_format(o, ",\"s\":\"t\",\"cat\":\"%s\"", category);
+	begin_event(o, "i", t->pid, e->tid, name);
+	write_time(o, ",\"ts\":", e->time - t->start);
+	out_text(o, ",\"s\":\"t\",\"cat\":\"");
+	out_text(o, category);
+	out_text(o, "\"");
 }
 
 static void write_counter(struct out *o, const struct trace *t, const struct event *e)
 {
-	begin_event(o, "C", getpid(), e->tid, e->name);
-	write_time(o, "ts", e->time - t->start);
-	out_format(o, ",\"args\":{\"value\":%lld}}", (long long)e->value);
+	begin_event(o, "C", t->pid, e->tid, e->name);
+	write_time(o, ",\"ts\":", e->time - t->start);
+	write_number(o, ",\"args\":{\"value\":", e->value);
+	out_text(o, "}}");
 }
 
 static void frame_name(frame_t f, char *name, size_t size)
@@ -240,7 +286,8 @@ static void write_event(struct out *o, const struct trace *t, const struct event
 		break;
 	case EVENT_INSTANT:
 		write_instant(o, t, e, e->name, "event");
-		out_format(o, ",\"args\":{\"value\":%lld}}", (long long)e->value);
+		write_number(o, ",\"args\":{\"value\":", e->value);
+		out_text(o, "}}");
 		break;
 	case EVENT_THREAD_BEGINS:
 	case EVENT_THREAD_ENDS:
@@ -270,7 +317,7 @@ struct regions {
 static void write_region(struct out *o, const struct trace *t, const struct event *begin,
 			 int64_t end, bool has_ended)
 {
-	begin_event(o, "X", getpid(), begin->tid, begin->name);
+	begin_event(o, "X", t->pid, begin->tid, begin->name);
 	write_slice(o, t, begin->time, end);
 	out_format(o, ",\"cat\":\"region\"%s}", has_ended ? "" : ",\"args\":{\"unfinished\":true}");
 }
@@ -333,8 +380,8 @@ void trace_write(struct out *o, const struct trace *t)
 	out_format(o,
 		   "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_labels\",\"args\":"
 		   "{\"labels\":\"kiln\"}}",
-		   getpid());
-	write_process_names(o);
+		   t->pid);
+	write_process_names(o, t);
 	write_names(o, t);
 	write_events(o, t);
 	out_text(o, "\n]}\n");

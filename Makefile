@@ -83,11 +83,12 @@ $(OUT)/kiln: $(MAIN) $(CORE)
 $(dir $(KILN))libkiln.so: $(AGENT_OBJ)
 	@echo "  LD $@"
 	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $^ -l:libdeflate.a
-# One object, in which only what libkiln.so exports has a name: libdeflate is the agent's own.
-$(dir $(KILN))libkiln.a: $(AGENT_OBJ) $(dir $(KILN))libkiln.so
+# One object, in which only what libkiln.so exports has a name: libdeflate is the agent's own. Its code is
+# in a section of its own, or the agent would take the whole program for itself.
+$(dir $(KILN))libkiln.a: $(AGENT_OBJ) $(dir $(KILN))libkiln.so tools/agent.ld
 	@rm -f $@
 	@echo "  AR $@"
-	$(Q)ld -r -o $(OUT)/agent.o $(AGENT_OBJ) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \
+	$(Q)ld -r -T tools/agent.ld -o $(OUT)/agent.o $(AGENT_OBJ) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \
 		sed -n 's/^libraries: =//p' | tr : '\n' | sed 's/^/-L/')
 	$(Q)nm -D --defined-only -j $(dir $(KILN))libkiln.so > $(OUT)/agent.names
 	$(Q)objcopy --keep-global-symbols=$(OUT)/agent.names $(OUT)/agent.o

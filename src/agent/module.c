@@ -101,6 +101,18 @@ static void find_unwind_source(struct found *f)
 	}
 }
 
+/* libkiln.a has its code in a section of this name, in the midst of the program's. */
+extern const char __start_kiln_code[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_kiln_code[] __attribute__((weak, visibility("hidden")));
+
+static void find_own_code(struct module *m)
+{
+	bool is_linked_in = __start_kiln_code;
+
+	m->own = is_linked_in ? (uintptr_t)__start_kiln_code : m->text;
+	m->own_size = (is_linked_in ? (uintptr_t)__stop_kiln_code : m->text_end) - m->own;
+}
+
 static bool read_module(struct found *f)
 {
 	f->m.base = f->info->dlpi_addr;
@@ -115,7 +127,8 @@ static bool read_module(struct found *f)
 	if (!f->m.text)
 		return false;
 	find_unwind_source(f);
-	f->m.is_agent = f->m.start <= (uintptr_t)&ranges && (uintptr_t)&ranges < f->m.end;
+	if (f->m.start <= (uintptr_t)&ranges && (uintptr_t)&ranges < f->m.end)
+		find_own_code(&f->m);
 	return true;
 }
 

@@ -33,8 +33,8 @@ struct module {
 	const char *path;     /* as in /proc/self/maps; "[vdso]" */
 	unsigned char build_id[32];
 	unsigned build_id_size;
-	bool is_agent;
-	atomic_bool is_gone;			    /* unloaded */
+	uintptr_t own, own_size; /* the agent's code in it, if any: frames there are left out */
+	atomic_bool is_gone;	 /* unloaded */
 	_Atomic(const struct unwind_table *) table; /* NULL: not made yet */
 };
 

@@ -264,7 +264,7 @@ static uint32_t walk_usual(struct walker *w, frame_t *frames, uint32_t n, uint32
 		    (r->bp == BP_AT_CFA && !is_on_stack(w, saved)))
 			break;
 		frames[n] = number | (pc - 1 - m->base);
-		n += !m->is_agent;
+		n += pc - 1 - m->own >= m->own_size;
 		bp = r->bp == BP_AT_CFA ? *(const uintptr_t *)saved : bp;
 		pc = *(const uintptr_t *)(cfa - 8);
 		sp = cfa;
@@ -293,6 +293,13 @@ static frame_t frame_at(const struct walker *w, bool is_known)
 	return (frame_t)w->range.number << 48 | (code_of(w) - w->range.module->base);
 }
 
+static bool is_own(const struct walker *w)
+{
+	const struct module *m = w->range.module;
+
+	return code_of(w) - m->own < m->own_size;
+}
+
 static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 {
 	enum step went = STEP_DONE;
@@ -307,7 +314,7 @@ static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 				return n;
 			is_known = find_module(w);
 		}
-		if (!is_known || !w->range.module->is_agent) {
+		if (!is_known || !is_own(w)) {
 			if (n == max)
 				return end_stack(frames, n, max, FRAME_TRUNCATED);
 			frames[n++] = frame_at(w, is_known);

@@ -2,7 +2,6 @@
  * from the moment something is switched on. */
 #include "agent/agent.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -286,22 +285,6 @@ static bool is_wanted_program(void)
 		return fnmatch(settings.exe, path, 0) == 0;
 	return fnmatch(settings.exe, base ? base + 1 : path, 0) == 0 ||
 	       (shown && fnmatch(settings.exe, shown, 0) == 0);
-}
-
-/* They stand in front of the same functions, and watch memory that they do not know of. */
-static const char *find_sanitizer(void)
-{
-	static const struct {
-		const char *symbol, *name;
-	} sanitizers[] = { { "__asan_init", "AddressSanitizer" },
-			   { "__tsan_init", "ThreadSanitizer" },
-			   { "__msan_init", "MemorySanitizer" },
-			   { "__hwasan_init", "HWAddressSanitizer" } };
-
-	for (unsigned i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++)
-		if (dlsym(RTLD_DEFAULT, sanitizers[i].symbol))
-			return sanitizers[i].name;
-	return NULL;
 }
 
 static bool must_be_inert(void)

@@ -11,6 +11,8 @@
 void settings_read(void);
 /* Files that they name are this process's now: what it starts gets other names. */
 void settings_claim(void);
+/* The name of the sanitizer that the program is built with, or NULL. */
+const char *find_sanitizer(void);
 /* Remembers what standard error is. */
 void say_init(void);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/kernel.h"
+#include "agent/heap.h"
 #include "agent/life.h"
 #include "agent/local.h"
 #include "agent/memory.h"
@@ -322,6 +323,7 @@ __attribute__((constructor(101))) static void init(void)
 	int kept = errno;
 
 	agent_enter();
+	hooks_malloc_find();
 	real_init();
 	agent_is_inert = must_be_inert();
 	if (!agent_is_inert) {

@@ -24,7 +24,7 @@ static const char *note;
 static struct {
 	uintptr_t start, end;
 } hidden[HIDDEN_MAX];
-static unsigned nhidden;
+static atomic_uint nhidden;
 
 /* ---- numbers: libm is not ours to bring along */
 
@@ -104,7 +104,7 @@ static bool is_hidden(frame_t f)
 {
 	uintptr_t address = frame_address(f);
 
-	for (unsigned i = 0; i < nhidden; i++)
+	for (unsigned i = 0; i < HIDDEN_MAX; i++)
 		if (address >= hidden[i].start && address < hidden[i].end)
 			return true;
 	return false;
@@ -213,11 +213,12 @@ void heap_restore(const struct live_sample *sample)
 
 void heap_hide(uintptr_t start, uintptr_t end)
 {
-	if (nhidden == HIDDEN_MAX)
+	unsigned i = atomic_fetch_add(&nhidden, 1);
+
+	if (i >= HIDDEN_MAX)
 		return;
-	hidden[nhidden].start = start;
-	hidden[nhidden].end = end;
-	nhidden++;
+	hidden[i].start = start;
+	hidden[i].end = end;
 }
 
 void heap_set_note(const char *text)

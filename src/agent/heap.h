@@ -47,7 +47,11 @@ void heap_set_note(const char *note);
 
 /* hooks_malloc.c: allocations are counted from now on, or are not. */
 void hooks_malloc_switch(bool is_on);
-/* Looks which allocator there is. */
+/* Finds the next allocator, if no hook has done so. To be called before any dlsym that may fail:
+ * that allocates its message, and the search for the allocator would call dlsym once more inside
+ * it. */
+void hooks_malloc_find(void);
+/* Tells which allocator it is. */
 void hooks_malloc_init(void);
 
 #endif

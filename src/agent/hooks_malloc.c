@@ -511,6 +511,11 @@ static const char *path_of(uintptr_t function)
 	return dladdr((const void *)function, &info) && info.dli_fname ? info.dli_fname : "?";
 }
 
+void hooks_malloc_find(void)
+{
+	is_ready();
+}
+
 void hooks_malloc_init(void)
 {
 	static char text[512];

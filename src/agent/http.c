@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -67,6 +68,7 @@ static struct {
 	bool has_thread;
 	const struct http_handler *handler;
 	struct connection *connections;
+	int64_t pause_until; /* before that nobody is let in */
 } http;
 
 /* ---- answers */
@@ -461,19 +463,21 @@ static struct connection *find_place(void)
 	return oldest;
 }
 
-static void accept_one(const struct socket *from)
+/* False: there is nobody, or nothing to talk to them with. */
+static bool accept_one(const struct socket *from)
 {
 	struct connection *c = find_place();
-	int fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = c ? accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 
 	if (fd < 0)
-		return;
+		return c && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
 	if (c->state != FREE)
 		hang_up(c);
 	c->socket = socket_keep(fd);
 	c->used = 0;
 	expect_head(c, 0);
 	c->deadline = c->since + HEAD_TIME;
+	return true;
 }
 
 /* ---- listeners. The lock is held. */
@@ -554,46 +558,81 @@ static int time_left(int64_t now)
 	for (unsigned i = 0; i < http.nlisteners; i++)
 		if (http.listeners[i].retry_until && now + RETRY_TIME < next)
 			next = now + RETRY_TIME;
+	if (now < http.pause_until && http.pause_until < next)
+		next = http.pause_until;
 	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
 		if (http.connections[i].state != FREE && http.connections[i].deadline < next)
 			next = http.connections[i].deadline;
 	return next <= now ? 0 : (int)((next - now) / MILLISECOND + 1);
 }
 
-static void wait_for_events(void)
-{
+/* What to wait for: listeners, then connections. No more than are open, or poll may refuse. */
+struct watch {
 	struct pollfd fds[LISTENERS_MAX + CONNECTIONS_MAX];
-	struct socket listening[LISTENERS_MAX];
-	unsigned n = 0;
+	struct socket listeners[LISTENERS_MAX];
+	struct connection *connections[CONNECTIONS_MAX];
+	unsigned nlisteners, n;
 	int timeout;
+};
+
+static void watch_listeners(struct watch *w)
+{
+	int64_t now = now_ns();
 
 	lock_take(&http.lock);
-	look_at_listeners(now_ns());
-	for (; n < http.nlisteners; n++) {
-		listening[n] = http.listeners[n].socket;
-		fds[n] = (struct pollfd){ find_place() ? listening[n].fd : -1, POLLIN, 0 };
-	}
-	timeout = time_left(now_ns());
-	lock_give(&http.lock);
-	for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
-		const struct connection *c = &http.connections[i];
+	look_at_listeners(now);
+	for (unsigned i = 0; i < http.nlisteners && now >= http.pause_until && find_place(); i++) {
+		const struct socket *s = &http.listeners[i].socket;
 
-		fds[n + i] =
-			(struct pollfd){ c->state == FREE ? -1 : c->socket.fd, events_of(c), 0 };
+		if (s->fd < 0)
+			continue;
+		w->listeners[w->n] = *s;
+		w->fds[w->n++] = (struct pollfd){ s->fd, POLLIN, 0 };
 	}
-	if (poll(fds, n + CONNECTIONS_MAX, timeout) < 0)
-		return;
+	w->nlisteners = w->n;
+	w->timeout = time_left(now);
+	lock_give(&http.lock);
+}
+
+static void watch_connections(struct watch *w)
+{
 	for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
 		struct connection *c = &http.connections[i];
 
-		if (c->state != FREE && fds[n + i].revents)
-			on_event(c, fds[n + i].revents);
-		else if (c->state != FREE && c->deadline <= now_ns())
+		if (c->state == FREE)
+			continue;
+		w->connections[w->n - w->nlisteners] = c;
+		w->fds[w->n++] = (struct pollfd){ c->socket.fd, events_of(c), 0 };
+	}
+}
+
+static void handle_events(struct watch *w)
+{
+	for (unsigned i = w->nlisteners; i < w->n; i++) {
+		struct connection *c = w->connections[i - w->nlisteners];
+
+		if (w->fds[i].revents)
+			on_event(c, w->fds[i].revents);
+		else if (c->deadline <= now_ns())
 			on_time(c);
 	}
-	for (unsigned i = 0; i < n; i++)
-		if (fds[i].revents && find_place() && socket_is_ours(&listening[i]))
-			accept_one(&listening[i]);
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		if (w->fds[i].revents && socket_is_ours(&w->listeners[i]) &&
+		    !accept_one(&w->listeners[i]))
+			http.pause_until = now_ns() + RETRY_TIME;
+}
+
+static void wait_for_events(void)
+{
+	static const struct timespec a_while = { 0, RETRY_TIME };
+	struct watch w = { .n = 0 };
+
+	watch_listeners(&w);
+	watch_connections(&w);
+	if (poll(w.fds, w.n, w.timeout) >= 0)
+		handle_events(&w);
+	else
+		nanosleep(&a_while, NULL); /* rather than try all the time */
 }
 
 static void *run(void *nothing)

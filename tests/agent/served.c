@@ -1,11 +1,12 @@
 /* served.c - a program to be asked for its profiles: it computes, allocates, waits for a lock, and
- * does what it reads line by line from standard input, until that ends. */
+ * does what it reads line by line from standard input, until that ends. "daemon" as argument: it
+ * first becomes one; "few": it may have few open files. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +75,9 @@ static void do_line(char *line)
 			close(fd);
 	} else if (strncmp(line, "serve ", 6) == 0) {
 		printf("%d\n", kiln_serve(line + 6));
+	} else if (strcmp(line, "open") == 0) {
+		while (dup(0) >= 0)
+			;
 	} else if (strcmp(line, "fork") == 0) {
 		pid_t child = fork();
 
@@ -86,7 +90,17 @@ static void do_line(char *line)
 	fflush(stdout);
 }
 
-int main(void)
+static void prepare(const char *how)
+{
+	struct rlimit few = { 16, 16 };
+
+	if (strcmp(how, "few") == 0)
+		setrlimit(RLIMIT_NOFILE, &few);
+	if (strcmp(how, "daemon") == 0 && daemon(1, 1) != 0)
+		_exit(1);
+}
+
+int main(int argc, char **argv)
 {
 	static void *(*const runs[])(void *) = { run_compute, run_locks, run_locks,
 						 run_allocations };
@@ -94,6 +108,8 @@ int main(void)
 	char line[200];
 	pthread_t thread;
 
+	if (argc > 1)
+		prepare(argv[1]);
 	kiln_profile_add(p, &lock, 0);
 	kiln_profile_add(p, line, 0);
 	for (unsigned i = 0; i < sizeof(runs) / sizeof(*runs); i++)

@@ -186,6 +186,54 @@ def test_busy(folder, s):
         ok(other.get("/debug/pprof/cmdline")[0] == 200, "which answers")
 
 
+def test_few(folder):
+    """No descriptor is left for those who come: they wait, and so does the agent."""
+    with Served(folder, args=["few"]) as s:
+        ok(s.get("/debug/pprof/cmdline")[0] == 200, "16 open files are enough")
+        s.tell("open")
+        c = connect(s, request("/debug/pprof/cmdline"))
+        busy = cpu_of(s.process.pid)
+        time.sleep(1)
+        busy = cpu_of(s.process.pid) - busy
+        ok(busy < 0.3, "none are: it does not try all the time", busy)
+        s.tell("close")
+        c.settimeout(5)
+        answer = read_all(c)
+        c.close()
+        time.sleep(1.5)
+        ok(b"200 OK" in answer or s.get("/debug/pprof/cmdline")[0] == 200, "then they are answered", answer)
+
+
+def cpu_of(pid):
+    """Seconds of CPU time of the agent's threads."""
+    ticks = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat") as f:
+            text = f.read()
+        if "(kiln)" in text:
+            ticks += sum(int(n) for n in text.rsplit(")", 1)[1].split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def test_daemon(folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = dict(os.environ, LD_PRELOAD=AGENT, KILN_PPROF_ADDR=f":{port}")
+    p = subprocess.Popen([folder + "/served", "daemon"], stdin=subprocess.PIPE, env=env, cwd=folder)
+    p.wait(10)
+    time.sleep(1)
+    answer = b""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as c:
+            c.sendall(request("/debug/pprof/goroutine?debug=2"))
+            answer = read_all(c)
+    except OSError as e:
+        answer = str(e).encode()
+    p.stdin.close()
+    ok(b"compute" in answer, "a daemon is served on the port that its parent had", answer[:300])
+
+
 def main():
     with Folder() as folder:
         s = Served(folder)
@@ -204,6 +252,8 @@ def main():
         s.__exit__()
         left = [f for f in os.listdir(folder) if f.startswith("socket.")]
         ok(not left, "and is gone after the end", left)
+        test_few(folder)
+        test_daemon(folder)
     done()
 
 

@@ -37,13 +37,13 @@ class Folder:
 class Served:
     """Starts it on a free port, or on `address`; .port and .said are what it told."""
 
-    def __init__(self, folder, address="127.0.0.1:0", **settings):
+    def __init__(self, folder, address="127.0.0.1:0", args=(), **settings):
         env = dict(os.environ, LD_PRELOAD=AGENT, **settings)
         if address:
             env["KILN_PPROF_ADDR"] = address
         self.said_path = folder + "/said"
         with open(self.said_path, "w") as said:
-            self.process = subprocess.Popen([folder + "/served"], env=env, stdin=subprocess.PIPE, cwd=folder,
+            self.process = subprocess.Popen([folder + "/served", *args], env=env, stdin=subprocess.PIPE, cwd=folder,
                                             stdout=subprocess.PIPE, stderr=said, text=True)
         self.port = None
         if address and not address.startswith("unix:"):

@@ -22,6 +22,7 @@
 #include "agent/memory.h"
 #include "agent/profiles.h"
 #include "agent/samples.h"
+#include "agent/sort.h"
 #include "agent/thread.h"
 
 enum {
@@ -29,7 +30,6 @@ enum {
 	DRAIN_NS = 100000000,
 	FEW_THREADS = 64, /* more are looked for less often */
 	HZ_MAX = 10000,
-	INDEX_SIZE = TIMERS_MAX * 2,
 	KINS_MAX = 1024,
 	YOUNG_NS = 50000000,
 	/* Who used so much without a tick has our signal blocked. */
@@ -56,81 +56,80 @@ static struct lock lock;     /* of timers and profiles; taken before that of sam
 static struct lock counting; /* of what is counted; taken after it */
 static atomic_bool is_on;
 static int64_t period, started, started_wall, next_scan;
-static uint32_t first_free; /* timers; number + 1 */
-static uint32_t ntimers;    /* that were ever used */
-static atomic_uint *by_tid; /* timers; number + 1 */
+static atomic_bool takes_threads; /* those that start now get a timer */
 static struct last *lasts;
 static struct buckets sums;
+static atomic_uint nthreads; /* that had a timer */
 static struct kin kins[KINS_MAX];
 
 /* What there is to say about a profile. */
 static struct {
 	uint64_t lost, no_room;
-	uint32_t threads, without_timer, blocked;
+	uint32_t without_timer, blocked;
 	uint64_t blocked_ticks;
 	int error;
 	bool has_common_timer, had_no_common_timer;
 } notes;
 
-/* ---- timers by thread */
+/* ---- timers by thread
+ *
+ * A thread of which we saw the start has the timer of its place (thread.h), and starts and ends it
+ * by itself. Others have one of the second half, near where their id says, and get it from whoever
+ * holds the lock. Who takes the thread's id out of a timer ends it. */
 
-static uint32_t slot_of(uint32_t tid)
+enum { OTHERS = TIMERS_MAX / 2, NEAR = 32 };
+
+static struct cpu_timer *own_timer(const struct thread *thread)
 {
-	return (tid * 0x9e3779b1u) >> 16 & (INDEX_SIZE - 1);
+	struct cpu_timer *all = atomic_load_explicit(&cpu_timers, memory_order_acquire);
+
+	return all && thread && thread->number <= OTHERS ? &all[thread->number - 1] : NULL;
 }
 
-uint32_t cpu_timer_of(uint32_t tid)
+/* Of another thread: the one with `content` as its id; NULL: there is none. */
+static struct cpu_timer *other_timer(uint32_t tid, uint32_t content)
 {
-	uint32_t slot = slot_of(tid), n;
+	struct cpu_timer *all = atomic_load_explicit(&cpu_timers, memory_order_acquire) + OTHERS;
+	uint32_t first = tid * 0x9e3779b1u >> 16;
 
-	if (!by_tid)
-		return TIMERS_MAX;
-	for (uint32_t i = 0; i < INDEX_SIZE; i++, slot = (slot + 1) & (INDEX_SIZE - 1)) {
-		n = atomic_load_explicit(&by_tid[slot], memory_order_relaxed);
-		if (!n)
-			break;
-		if (atomic_load_explicit(&cpu_timers[n - 1].tid, memory_order_relaxed) == tid)
-			return n - 1;
+	for (uint32_t i = 0; i < NEAR; i++) {
+		struct cpu_timer *t = &all[(first + i) % (TIMERS_MAX - OTHERS)];
+
+		if (atomic_load(&t->tid) == content)
+			return t;
+	}
+	return NULL;
+}
+
+/* The timer after number `i`, -1 at first, that is somebody's; TIMERS_MAX: there is none. */
+static uint32_t next_timer(uint32_t i)
+{
+	uint32_t places = threads_places() < OTHERS ? threads_places() : OTHERS, tid;
+
+	for (i++; cpu_timers && i < TIMERS_MAX; i++) {
+		if (i >= places && i < OTHERS)
+			i = OTHERS;
+		tid = atomic_load_explicit(&cpu_timers[i].tid, memory_order_relaxed);
+		if (tid && tid != TIMER_ENDING)
+			return i;
 	}
 	return TIMERS_MAX;
 }
 
-static void index_add(uint32_t tid, uint32_t number)
+bool cpu_has_timer(uint32_t tid)
 {
-	uint32_t slot = slot_of(tid);
+	const struct cpu_timer *own = own_timer(local.self);
 
-	while (by_tid[slot])
-		slot = (slot + 1) & (INDEX_SIZE - 1);
-	by_tid[slot] = number + 1;
-}
-
-/* Those behind it move up, so that searches find them. */
-static void index_remove(uint32_t tid, uint32_t number)
-{
-	uint32_t hole = slot_of(tid), next;
-
-	while (by_tid[hole] != number + 1)
-		hole = (hole + 1) & (INDEX_SIZE - 1);
-	for (next = (hole + 1) & (INDEX_SIZE - 1); by_tid[next];
-	     next = (next + 1) & (INDEX_SIZE - 1)) {
-		uint32_t home = slot_of(cpu_timers[by_tid[next] - 1].tid);
-
-		if (((next - home) & (INDEX_SIZE - 1)) < ((next - hole) & (INDEX_SIZE - 1)))
-			continue;
-		by_tid[hole] = by_tid[next];
-		hole = next;
-	}
-	by_tid[hole] = 0;
+	return (own && atomic_load(&own->tid) == tid) || other_timer(tid, tid);
 }
 
 static bool reserve(void)
 {
-	static _Atomic(void *) timers, index, last;
+	static _Atomic(void *) timers, last;
 
 	cpu_timers = pages_once(&timers, TIMERS_MAX * sizeof(struct cpu_timer));
-	by_tid = pages_once(&index, INDEX_SIZE * sizeof(*by_tid));
 	lasts = pages_once(&last, (TIMERS_MAX + 1) * sizeof(*lasts));
-	return cpu_timers && by_tid && lasts;
+	return cpu_timers && lasts;
 }
 
 static clockid_t clock_of(uint32_t tid)
@@ -196,134 +195,177 @@ static void stop_common_timer(void)
 		kernel_call(SYS_setitimer, ITIMER_PROF, (long)&none, 0, 0);
 }
 
-static struct cpu_timer *take_timer(void)
+/* Multiples of the golden ratio fill the range more evenly than chance does: of many short threads
+ * as many ticks are seen as they deserve. */
+static uint64_t next_chance(void)
 {
-	struct cpu_timer *t;
+	static atomic_ullong at;
 
-	if (first_free) {
-		t = &cpu_timers[first_free - 1];
-		first_free = t->next;
-		return t;
-	}
-	return ntimers < TIMERS_MAX ? &cpu_timers[ntimers++] : NULL;
+	if (!atomic_load_explicit(&at, memory_order_relaxed))
+		atomic_store(&at, local_random());
+	return atomic_fetch_add(&at, 0x9e3779b97f4a7c15u) >> 32;
 }
 
-static void give_timer(struct cpu_timer *t)
+static void set_origin(struct cpu_timer *t, const struct thread *thread)
 {
-	uint32_t number = (uint32_t)(t - cpu_timers);
+	t->origin = thread ? frame_of((uintptr_t)thread->routine.posix) : 0;
+	t->kin = thread ? t->origin ^ (uintptr_t)thread->argument << 1 : 0;
+}
 
-	index_remove(t->tid, number);
+/* `from`: the thread's clock when what it uses began to count. Returns an errno value. */
+static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
+		       const struct thread *thread)
+{
+	int error = -create_timer(t, tid);
+
+	if (error)
+		return error;
+	t->first = from + 1 + next_chance() * (uint64_t)period / (1ull << 32);
+	set_origin(t, thread);
+	atomic_store(&t->ticks, 0);
+	atomic_store(&t->tid, tid);
+	arm_timer(t);
+	atomic_fetch_add(&nthreads, 1);
+	return 0;
+}
+
+/* Ends it. Returns the ticks that no signal stood for; 0 too if another thread does it. */
+static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock)
+{
+	uint64_t used, due, ticks;
+
+	if (!atomic_compare_exchange_strong(&t->tid, &tid, TIMER_ENDING))
+		return 0;
+	kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
+	used = read_clock(clock);
+	due = used >= t->first ? (used - t->first) / (uint64_t)period + 1 : 0;
+	ticks = atomic_load(&t->ticks);
 	atomic_store(&t->tid, 0);
-	t->next = first_free;
-	first_free = number + 1;
+	return due > ticks ? (uint32_t)(due - ticks) : 0;
 }
 
-/* `from`: the thread's clock when what it uses began to count. */
-static void add_thread(uint32_t tid, uint64_t from, const struct thread *thread)
+static void lack_timer(int error)
 {
-	struct cpu_timer *t = take_timer();
-	int error = t ? -create_timer(t, tid) : EAGAIN;
-
-	if (!error) {
-		t->first = from + 1 + local_random() % (uint64_t)period;
-		t->origin = thread ? frame_of((uintptr_t)thread->routine.posix) : 0;
-		t->kin = thread ? t->origin ^ (uintptr_t)thread->argument << 1 : 0;
-		atomic_store(&t->ticks, 0);
-		atomic_store(&t->tid, tid);
-		index_add(tid, (uint32_t)(t - cpu_timers));
-		arm_timer(t);
-		notes.threads++;
-		return;
-	}
-	if (t) {
-		t->next = first_free;
-		first_free = (uint32_t)(t - cpu_timers) + 1;
-	}
 	if (error == ESRCH || error == EINVAL)
-		return; /* it has ended */
+		return; /* the thread has ended */
 	notes.error = error;
 	notes.without_timer++;
 	start_common_timer();
 }
 
-/* Stops it. Returns the ticks that no signal stood for. */
-static uint64_t end_timer(struct cpu_timer *t, clockid_t clock)
-{
-	uint64_t used, due, ticks;
-
-	kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
-	used = read_clock(clock);
-	due = used >= t->first ? (used - t->first) / (uint64_t)period + 1 : 0;
-	ticks = atomic_load(&t->ticks);
-	return due > ticks ? due - ticks : 0;
-}
-
 void cpu_thread_starts(void)
 {
-	if (!atomic_load_explicit(&is_on, memory_order_relaxed))
+	uint32_t tid = local_tid();
+	struct cpu_timer *t = own_timer(local.self), *other;
+	int error;
+
+	if (!t || !atomic_load(&takes_threads))
 		return;
-	lock_take(&lock);
-	if (atomic_load(&is_on) && cpu_timer_of(local_tid()) == TIMERS_MAX)
-		add_thread(local_tid(), 0, local.self ? *(void **)&local.self->routine : NULL);
-	lock_give(&lock);
+	error = start_timer(t, tid, 0, local.self);
+	if (error) {
+		lock_take(&lock);
+		lack_timer(error);
+		lock_give(&lock);
+		return;
+	}
+	other = other_timer(tid, tid); /* somebody was faster */
+	if (other || !atomic_load(&takes_threads))
+		end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
+	if (other)
+		set_origin(other, local.self);
 }
 
 void cpu_thread_ends(void)
 {
-	uint32_t number, tid = local_tid();
-	struct cpu_timer *t;
-	uint64_t rest;
+	uint32_t tid = local_tid(), rest;
+	struct cpu_timer *t = own_timer(local.self), *all = atomic_load(&cpu_timers);
 
-	if (!atomic_load_explicit(&is_on, memory_order_relaxed))
+	if (!all)
 		return;
-	lock_take(&lock);
-	number = cpu_timer_of(tid);
-	if (number < TIMERS_MAX) {
-		t = &cpu_timers[number];
-		rest = end_timer(t, CLOCK_THREAD_CPUTIME_ID);
-		if (rest)
-			sample_rest(number, (uint32_t)rest);
-		give_timer(t);
-	}
-	lock_give(&lock);
+	if (!t || atomic_load(&t->tid) != tid)
+		t = other_timer(tid, tid);
+	if (!t)
+		return;
+	set_origin(t, local.self);
+	rest = end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
+	if (rest)
+		sample_rest((uint32_t)(t - all), tid, rest);
 }
 
 /* ---- threads that we did not see start */
 
-static void forget_ended(const uint32_t *tids, uint32_t n)
+static int compare_tids(const void *a, const void *b)
 {
-	uint32_t *seen = pages_map(TIMERS_MAX / 8);
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (!seen)
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t number = cpu_timer_of(tids[i]);
+	return x < y ? -1 : x > y;
+}
 
-		if (number < TIMERS_MAX)
-			seen[number / 32] |= 1u << number % 32;
+static bool has_tid(const uint32_t *tids, uint32_t n, uint32_t tid)
+{
+	while (n > 0) {
+		uint32_t half = n / 2;
+
+		if (tids[half] == tid)
+			return true;
+		if (tids[half] < tid) {
+			tids += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
 	}
-	for (uint32_t i = 0; i < ntimers; i++) {
+	return false;
+}
+
+static bool add_other(uint32_t tid, bool from_now)
+{
+	struct cpu_timer *t = other_timer(tid, 0);
+	int error =
+		t ? start_timer(t, tid, from_now ? read_clock(clock_of(tid)) : 0, NULL) : EAGAIN;
+
+	if (error)
+		lack_timer(error);
+	return !error;
+}
+
+/* Timers of threads that have ended unseen, and of those that had begun to start one themselves
+ * when they got one. */
+static void end_others(const uint32_t *living, uint32_t nliving, const uint32_t *added,
+		       uint32_t nadded)
+{
+	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
+		uint32_t tid = atomic_load(&cpu_timers[i].tid);
 		struct cpu_timer *t = &cpu_timers[i];
 
-		if (!t->tid || seen[i / 32] & 1u << i % 32)
-			continue;
-		kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
-		give_timer(t);
+		if (i < OTHERS)
+			t = nadded && has_tid(added, nadded, tid) ? other_timer(tid, tid) : NULL;
+		else if (has_tid(living, nliving, tid))
+			t = NULL;
+		if (t)
+			end_timer(t, tid, clock_of(tid));
 	}
-	pages_unmap(seen, TIMERS_MAX / 8);
 }
 
 /* With `from_now` they are not new, and what they used does not count. */
 static uint32_t scan_threads(bool from_now)
 {
-	size_t cap;
-	uint32_t *tids, n = threads_list(&tids, &cap);
+	size_t cap, bytes = TIMERS_MAX * 2 * sizeof(uint32_t);
+	uint32_t *tids, n = threads_list(&tids, &cap), nknown = 0, nadded = 0,
+			*known = pages_map(bytes), *added = known + TIMERS_MAX;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (cpu_timer_of(tids[i]) == TIMERS_MAX)
-			add_thread(tids[i], from_now ? read_clock(clock_of(tids[i])) : 0, NULL);
-	if (n)
-		forget_ended(tids, n);
+	for (uint32_t i = next_timer(-1u); known && i < TIMERS_MAX; i = next_timer(i))
+		known[nknown++] = atomic_load(&cpu_timers[i].tid);
+	if (known && n) {
+		sort(known, nknown, sizeof(*known), compare_tids);
+		sort(tids, n, sizeof(*tids), compare_tids);
+		for (uint32_t i = 0; i < n && nadded < TIMERS_MAX; i++)
+			if (!has_tid(known, nknown, tids[i]) &&
+			    add_other(tids[i], from_now || notes.has_common_timer))
+				added[nadded++] = tids[i];
+		end_others(tids, n, added, nadded);
+	}
+	pages_unmap(known, bytes);
 	pages_unmap(tids, cap);
 	return n;
 }
@@ -456,7 +498,11 @@ static void clear(void)
 		atomic_store(&bucket_at(&sums, i)->values[0], 0);
 	memset(kins, 0, sizeof(kins));
 	memset(&notes, 0, sizeof(notes));
-	memset(lasts, 0, ntimers * sizeof(*lasts));
+	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
+		kernel_call(SYS_timer_delete, cpu_timers[i].id, 0, 0, 0);
+		atomic_store(&cpu_timers[i].tid, 0);
+	}
+	atomic_store(&nthreads, 0);
 }
 
 static bool may_start(void)
@@ -489,6 +535,7 @@ bool cpu_start(int hz)
 	period = SECOND / (hz < HZ_MAX ? hz : HZ_MAX);
 	started = now_ns();
 	started_wall = wall_ns();
+	atomic_store(&takes_threads, true);
 	scan_threads(true);
 	scan_threads(true); /* what started meanwhile */
 	next_scan = now_ns() + SECOND;
@@ -504,7 +551,7 @@ bool cpu_is_on(void)
 
 static void comment(struct record *r)
 {
-	record_comment(r, "CPU time: %u threads, a tick each %lld us", notes.threads,
+	record_comment(r, "CPU time: %u threads, a tick each %lld us", atomic_load(&nthreads),
 		       (long long)period / 1000);
 	if (notes.lost + notes.no_room)
 		record_comment(r, "lost: %llu ticks that there was no room for",
@@ -561,35 +608,14 @@ static void fill(struct record *r)
 /* Ends all timers; what threads used since their last ticks counts. */
 static void end_timers(void)
 {
-	for (uint32_t i = 0; i < ntimers; i++) {
+	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
 		struct cpu_timer *t = &cpu_timers[i];
+		uint32_t tid = atomic_load(&t->tid), rest = end_timer(t, tid, clock_of(tid));
 
-		if (!t->tid)
-			continue;
-		t->rest = end_timer(t, clock_of(t->tid));
+		if (rest)
+			sample_rest(i, tid, rest);
 	}
 	stop_common_timer();
-}
-
-static void count_rests(void)
-{
-	for (uint32_t i = 0; i < ntimers; i++) {
-		struct cpu_timer *t = &cpu_timers[i];
-		struct sample s;
-
-		if (!t->tid)
-			continue;
-		s.kind = SAMPLE_REST;
-		s.source = i;
-		s.tid = t->tid;
-		s.origin = t->origin;
-		s.kin = t->kin;
-		s.weight = (uint32_t)t->rest;
-		if (t->rest)
-			count_rest(&s);
-		give_timer(t);
-	}
-	count_owed();
 }
 
 bool cpu_stop(struct record *r)
@@ -599,11 +625,12 @@ bool cpu_stop(struct record *r)
 		return false;
 	}
 	lock_take(&lock);
+	atomic_store(&takes_threads, false);
 	end_timers();
 	agent_switch_off(ON_CPU);
 	samples_drain();
 	lock_take(&counting);
-	count_rests();
+	count_owed();
 	fill(r);
 	lock_give(&counting);
 	lock_give(&lock);
@@ -675,9 +702,9 @@ static void after_fork(void)
 /* The kernel gave it none of our timers. */
 static void in_child(void)
 {
-	for (uint32_t i = 0; i < ntimers; i++)
-		if (cpu_timers[i].tid)
-			give_timer(&cpu_timers[i]);
+	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i))
+		atomic_store(&cpu_timers[i].tid, 0);
+	atomic_store(&takes_threads, false);
 	atomic_store(&is_on, false);
 	atomic_store(&cpu_has_common_timer, false);
 	lock_give(&counting);

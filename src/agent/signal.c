@@ -300,10 +300,27 @@ static bool is_own(const struct walker *w)
 	return code_of(w) - m->own < m->own_size;
 }
 
+/* Whoever put a return address on the stack by hand, as makecontext does, means the function that
+ * begins there, and not what ends right before. Nobody called that, if it is not the kernel. */
+static bool is_put_by_hand(struct walker *w)
+{
+	const struct unwind_table *table =
+		atomic_load_explicit(&w->range.module->table, memory_order_acquire);
+	uintptr_t base = w->range.module->base;
+	unsigned there;
+
+	if (!table || w->is_exact || unwind_find(table, w->pc - 1 - base)->cfa != CFA_NONE)
+		return false;
+	there = unwind_find(table, w->pc - base)->cfa;
+	w->is_exact = there != CFA_NONE;
+	return there != CFA_NONE && there != CFA_SIGNAL;
+}
+
 static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 {
 	enum step went = STEP_DONE;
 	uint32_t n = 0, sure = 0;
+	bool is_root = false;
 
 	for (uint32_t steps = 0; went == STEP_DONE && steps < max + OWN_FRAMES_MAX; steps++) {
 		bool is_known = find_module(w);
@@ -313,6 +330,7 @@ static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 			if (!w->pc)
 				return n;
 			is_known = find_module(w);
+			is_root = is_known && is_put_by_hand(w);
 		}
 		if (!is_known || !is_own(w)) {
 			if (n == max)
@@ -321,7 +339,7 @@ static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 		}
 		if (!w->is_guess)
 			sure = n;
-		went = step(w);
+		went = is_root ? STEP_ROOT : step(w);
 	}
 	if (went == STEP_ROOT)
 		return n;
@@ -629,7 +647,7 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 	struct cpu_timer *first = atomic_load_explicit(&cpu_timers, memory_order_relaxed);
 	uint32_t tid = atomic_load_explicit(&timer->tid, memory_order_relaxed);
 
-	if (!tid || !agent_is_on(ON_CPU))
+	if (!tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU))
 		return;
 	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
 	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),
@@ -637,13 +655,12 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 		     context);
 }
 
-void sample_rest(uint32_t number, uint32_t weight)
+void sample_rest(uint32_t number, uint32_t tid, uint32_t weight)
 {
 	const struct cpu_timer *timer =
 		atomic_load_explicit(&cpu_timers, memory_order_relaxed) + number;
 
-	write_sample(&(struct about){ SAMPLE_REST, timer->tid, weight, number, timer->origin,
-				      timer->kin },
+	write_sample(&(struct about){ SAMPLE_REST, tid, weight, number, timer->origin, timer->kin },
 		     NULL);
 }
 
@@ -652,7 +669,7 @@ static void tick_in_common(const ucontext_t *context)
 {
 	uint32_t tid = own_tid();
 
-	if (agent_is_on(ON_CPU) && cpu_timer_of(tid) == TIMERS_MAX)
+	if (agent_is_on(ON_CPU) && !cpu_has_timer(tid))
 		write_sample(&(struct about){ SAMPLE_CPU, tid, 1, TIMERS_MAX, 0, 0 }, context);
 }
 

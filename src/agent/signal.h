@@ -59,12 +59,13 @@ uint64_t samples_lost(void);
 /* Forgets all of them: in a child after fork. */
 void samples_reset(void);
 /* Writes a SAMPLE_REST. Any context. */
-void sample_rest(uint32_t timer, uint32_t weight);
+void sample_rest(uint32_t timer, uint32_t tid, uint32_t weight);
 
 /* ---- timers of threads (cpu.c) */
 
 enum { TIMERS_MAX = 1 << 15 };
 
+#define TIMER_ENDING (~0u) /* in place of the thread's id */
 struct cpu_timer {
 	atomic_uint tid; /* 0: free */
 	int id;		 /* the kernel's */
@@ -72,15 +73,13 @@ struct cpu_timer {
 	atomic_ullong ticks; /* that signals stood for */
 	frame_t origin;	     /* where the thread started; 0: not known */
 	uint64_t kin;	     /* see struct sample */
-	uint64_t rest;	     /* for cpu.c */
-	uint32_t next;	     /* number + 1, among those that are free */
 };
 /* NULL before the first profile. Signals of a timer point to it. */
 extern _Atomic(struct cpu_timer *) cpu_timers;
 /* The process has, or had, a timer as well: for threads that have none. */
 extern atomic_bool cpu_has_common_timer;
-/* The number of a thread's timer, or TIMERS_MAX. What it finds may be out of date. Any context. */
-uint32_t cpu_timer_of(uint32_t tid);
+/* Has the calling thread one of its own? Any context. */
+bool cpu_has_timer(uint32_t tid);
 
 /* ---- stacks of other threads */
 

@@ -312,6 +312,7 @@ void trace_stop(struct out *o)
 	sched_stop(t.end);
 	t.lost = atomic_load(&trace.lost);
 	t.switches_lost = sched_lost();
+	t.unwatched = sched_unwatched();
 	t.scheduling = sched_method();
 	copy_events(&t, &bytes);
 	trace.is_on = false;

@@ -58,6 +58,7 @@ void sched_forget(void);
 /* How threads were watched, for the reader of a trace. */
 const char *sched_method(void);
 uint64_t sched_lost(void);
+uint32_t sched_unwatched(void);
 
 /* ---- trace_json.c */
 
@@ -68,6 +69,7 @@ struct trace {
 	int64_t start, end; /* nanoseconds, CLOCK_MONOTONIC */
 	int64_t start_wall; /* since the epoch */
 	uint64_t lost, switches_lost;
+	uint32_t unwatched;	/* threads */
 	const char *scheduling; /* how threads were watched */
 };
 void trace_write(struct out *o, const struct trace *t);

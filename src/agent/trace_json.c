@@ -366,21 +366,27 @@ static void write_events(struct out *o, const struct trace *t)
 	close_regions(o, t, &regions, 0, t->end, false);
 }
 
+/* What a reader should know to trust it: how it was made, and what is missing. */
+static void write_about(struct out *o, const struct trace *t)
+{
+	out_text(o, "{\"agent\":\"kiln " KILN_VERSION "\",\"scheduling\":");
+	write_text(o, t->scheduling);
+	write_number(o, ",\"start_ns\":", t->start_wall);
+	write_number(o, ",\"duration_ns\":", t->end - t->start);
+	write_number(o, ",\"events\":", (int64_t)t->n);
+	write_number(o, ",\"dropped_events\":", (int64_t)t->lost);
+	write_number(o, ",\"dropped_switches\":", (int64_t)t->switches_lost);
+	write_number(o, ",\"unwatched_threads\":", t->unwatched);
+	out_text(o, "}");
+}
+
 void trace_write(struct out *o, const struct trace *t)
 {
-	out_text(o, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"agent\":\"kiln " KILN_VERSION
-		    "\",\"scheduling\":");
-	write_text(o, t->scheduling);
-	out_format(o,
-		   ",\"start_ns\":%lld,\"duration_ns\":%lld,\"events\":%zu,\"dropped_events\":%llu"
-		   ",\"dropped_switches\":%llu},\n\"traceEvents\":[",
-		   (long long)t->start_wall, (long long)(t->end - t->start), t->n,
-		   (unsigned long long)t->lost, (unsigned long long)t->switches_lost);
-	/* All others begin with a comma. */
-	out_format(o,
-		   "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_labels\",\"args\":"
-		   "{\"labels\":\"kiln\"}}",
-		   t->pid);
+	out_text(o, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
+	write_about(o, t);
+	/* All other events begin with a comma. */
+	write_number(o, ",\n\"traceEvents\":[{\"ph\":\"M\",\"pid\":", t->pid);
+	out_text(o, ",\"name\":\"process_labels\",\"args\":{\"labels\":\"kiln\"}}");
 	write_process_names(o, t);
 	write_names(o, t);
 	write_events(o, t);

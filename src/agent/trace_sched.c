@@ -44,6 +44,7 @@ static struct {
 	uint32_t n, nswitches, ticks;
 	bool has_switches; /* are we allowed? */
 	uint64_t lost;
+	uint32_t unwatched; /* threads that there was no room for, at most at a time */
 } sched;
 
 /* ---- CPU time so far */
@@ -276,6 +277,8 @@ static void scan(int64_t now)
 			watch(tids[i], now);
 	}
 	pages_unmap(tids, cap);
+	if (n > THREADS_MAX && n - THREADS_MAX > sched.unwatched)
+		sched.unwatched = n - THREADS_MAX;
 	for (uint32_t i = 0; i < sched.n;) {
 		if (sched.all[i].is_seen) {
 			i++;
@@ -308,7 +311,7 @@ void sched_start(int64_t now)
 	int kept = errno;
 
 	sched.n = sched.nswitches = sched.ticks = 0;
-	sched.lost = 0;
+	sched.lost = sched.unwatched = 0;
 	sched.all = pages_map(THREADS_MAX * sizeof(*sched.all));
 	if (!sched.all)
 		return;
@@ -360,4 +363,9 @@ const char *sched_method(void)
 uint64_t sched_lost(void)
 {
 	return sched.lost;
+}
+
+uint32_t sched_unwatched(void)
+{
+	return sched.unwatched;
 }

@@ -245,6 +245,8 @@ SITE static void take_free_locks(void)
 	for (int i = 0; i < 100000; i++) {
 		pthread_mutex_lock(&mutex);
 		pthread_mutex_unlock(&mutex);
+		pthread_mutex_timedlock(&mutex, UNTIL);
+		pthread_mutex_unlock(&mutex);
 		pthread_rwlock_rdlock(&rwlock);
 		pthread_rwlock_rdlock(&rwlock);
 		pthread_rwlock_unlock(&rwlock);

@@ -109,6 +109,16 @@ def test_without_switches(program):
     check_scheduling(t["traceEvents"], text, 0.4)
 
 
+def test_samples(program):
+    """Those of a CPU profile that runs at the same time."""
+    t, text = trace(program, KILN_CPU_PROFILE=DIR.name + "/cpu.pb.gz", KILN_CPU_RATE="1000")
+    samples = [e for e in t["traceEvents"] if e.get("cat") == "cpu"]
+    ok(samples and all(e["ph"] == "i" for e in samples), "samples of CPU time", t["otherData"])
+    ok(any("burn" in e["args"]["stack"] for e in samples), "with their stacks", samples[:3])
+    tids = {int(tid) for tid in re.findall(r"cpu (\d+)", text)}
+    ok(tids <= {e["tid"] for e in samples}, "of all threads that ran", tids)
+
+
 def test_flood(program):
     t, _ = trace(program, "flood")
     flood = of(t["traceEvents"], "C", "flood")
@@ -123,5 +133,6 @@ subprocess.run([CC, "-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../i
                 HERE + "/trace_known.c"], check=True)
 test_known(program)
 test_without_switches(program)
+test_samples(program)
 test_flood(program)
 print(f"1..{count}")

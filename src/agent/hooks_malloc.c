@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,15 +120,58 @@ static void forget_error(void)
 	dlsym(RTLD_DEFAULT, "malloc");
 }
 
+/* A program that is not position-independent and uses a function's address has a stub of that name,
+ * which dlsym takes for the function; it leads to whatever comes first among the libraries. */
+static bool is_stub(uintptr_t function)
+{
+	ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	return dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	       symbol->st_shndx == SHN_UNDEF;
+}
+
+/* The first definition in the libraries that come before us. */
+static uintptr_t find_before(const char *name)
+{
+	struct link_map *map = NULL;
+	uintptr_t found = 0, here;
+	Dl_info info;
+	void *handle;
+
+	if (!dladdr1((const void *)(uintptr_t)counted_malloc, &info, (void **)&map,
+		     RTLD_DL_LINKMAP))
+		return 0;
+	for (map = map->l_prev; map && map->l_prev; map = map->l_prev) {
+		handle = strchr(map->l_name, '/') ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD)
+						  : NULL;
+		if (!handle)
+			continue;
+		here = (uintptr_t)dlsym(handle, name);
+		dlclose(handle);
+		if (here && dladdr((const void *)here, &info) &&
+		    strcmp(info.dli_fname, map->l_name) == 0)
+			found = here;
+	}
+	return found;
+}
+
 /* An allocator that comes before us gets all calls but for what it does not have, as reallocarray:
  * of all others its own definition is the one to go on with. */
+static uintptr_t find_first(const char *name)
+{
+	uintptr_t found = (uintptr_t)dlsym(RTLD_DEFAULT, name);
+
+	return found && is_stub(found) ? find_before(name) : found;
+}
+
 uintptr_t malloc_find_next(const char *name)
 {
 	uintptr_t found;
 
 	set_searching(true);
-	found = (uintptr_t)dlsym(RTLD_DEFAULT, name);
-	if (found && is_ours(found))
+	found = find_first(name);
+	if (!found || is_ours(found))
 		found = (uintptr_t)dlsym(RTLD_NEXT, name);
 	if (!found)
 		forget_error();
@@ -179,13 +223,17 @@ static void search_more(void)
 static bool search(void)
 {
 	int kept = errno;
+	uintptr_t first;
 
 	if (is_searching)
 		return false;
 #define FIND(name) next.name = (__typeof__(&name))malloc_find_next(#name);
 	FAMILY(FIND)
 #undef FIND
-	is_bypassed = !is_ours((uintptr_t)dlsym(RTLD_DEFAULT, "malloc"));
+	set_searching(true);
+	first = find_first("malloc");
+	set_searching(false);
+	is_bypassed = first && !is_ours(first);
 	errno = kept;
 	if (!next.malloc || !next.free || !next.calloc || !next.realloc)
 		return false;

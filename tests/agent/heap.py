@@ -117,6 +117,23 @@ def allocators():
         check(p.returncode == 0 and "comes before the agent" in p.stderr, f"before us {name}: it works, and we say that we see nothing", p.stderr)
 
 
+def linked_in():
+    """An allocator in the program itself, and one whose functions the program has stubs of."""
+    for name, flag in ("tcmalloc", "libtcmalloc_minimal.a"), ("jemalloc", "libjemalloc.a"):
+        if not os.path.exists(LIBRARIES + flag):
+            skip(f"{name} linked in", "not installed")
+            continue
+        program = build("heap_sites.c", LIBRARIES + flag, "-lstdc++", "-lm")
+        p, _ = run(program)
+        check(p.returncode == 0 and "comes before the agent" in p.stderr, f"{name} linked in: it works, and we say that we see nothing", p.returncode, p.stderr)
+    program = build("heap_address.c", "-no-pie", "-fno-pie")
+    found = [LIBRARIES + n for n in ("libtcmalloc.so.4", "libjemalloc.so.2", "libmimalloc.so.2") if os.path.exists(LIBRARIES + n)]
+    for preload in [AGENT] + [AGENT + " " + f for f in found] + [f + " " + AGENT for f in found]:
+        e = dict(os.environ, LD_PRELOAD=preload, KILN_HEAP_PROFILE=work + "/address.pb.gz", KILN_HEAP_RATE="1")
+        p = subprocess.run([program], env=e, stderr=subprocess.PIPE, text=True, timeout=20)
+        check(p.returncode == 0, f"stubs of malloc, with {' '.join(map(os.path.basename, preload.split()))}", p.returncode, p.stderr)
+
+
 def estimates():
     """Sites of at least 300 samples: five standard deviations are below a third; over 12 runs, a tenth."""
     sums, want, n = {}, {}, 8
@@ -215,7 +232,7 @@ def limit():
 
 
 try:
-    for part in exact, allocators, estimates, behaviour, text, limit:
+    for part in exact, allocators, linked_in, estimates, behaviour, text, limit:
         part()
 finally:
     shutil.rmtree(work, ignore_errors=True)

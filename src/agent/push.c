@@ -1,0 +1,236 @@
+/* push.c - sends profiles to a server with profefe's interface: round after round, and once more
+ * before the program ends. All of it is done by a thread of its own: nobody waits for a server that
+ * does not answer. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/life.h"
+#include "agent/local.h"
+#include "agent/post.h"
+#include "agent/profiles.h"
+
+enum {
+	SECOND = 1000000000,
+	CPU_SECONDS = 10,
+	SEND_SECONDS = 10, /* for one profile */
+	EXIT_SECONDS = 5,  /* for all, at the end */
+	ATTEMPTS = 3,
+};
+
+static struct {
+	bool is_on;
+	struct post_server server;
+	char instance[128];
+	atomic_llong until;	 /* when to give up what is being sent */
+	atomic_int is_ending;	 /* 1: asked for, 2: done */
+	unsigned long long lost; /* profiles that were not taken */
+	bool has_cpu;		 /* is the CPU profile that runs ours? */
+} push;
+
+/* ---- one profile */
+
+/* A value in a query. */
+static void put_escaped(struct out *o, const char *s)
+{
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    strchr("-_.~", c))
+			out_add(o, s, 1);
+		else
+			out_format(o, "%%%02X", c);
+	}
+}
+
+static void write_target(struct out *o, const char *type)
+{
+	out_text(o, "/api/0/profiles?service=");
+	put_escaped(o,
+		    settings.push_service ? settings.push_service : program_invocation_short_name);
+	out_format(o, "&type=%s", type);
+	if (settings.push_labels) {
+		out_text(o, "&labels=");
+		put_escaped(o, settings.push_labels);
+	}
+	out_text(o, "&instance_id=");
+	put_escaped(o, push.instance);
+	out_add(o, "", 1);
+}
+
+/* At the end there is one time limit for all, which at_exit has set. */
+static void set_limit(void)
+{
+	if (!atomic_load(&push.is_ending))
+		atomic_store(&push.until, now_ns() + (int64_t)SEND_SECONDS * SECOND);
+}
+
+static bool is_worth_another(int result)
+{
+	return result < 0 || result >= 500;
+}
+
+static void send_bytes(const char *type, const struct out *body)
+{
+	struct out target = { 0 };
+	char answer[200];
+	int result = -ENOMEM;
+
+	write_target(&target, type);
+	for (int i = 0; i < ATTEMPTS && !target.has_failed; i++) {
+		set_limit();
+		result = post_send(&push.server, target.p, body, &push.until, answer,
+				   sizeof(answer));
+		if (!is_worth_another(result))
+			break;
+		if (!atomic_load(&push.is_ending))
+			futex_sleep(&push.is_ending, 0, now_ns() + (1 + i) * (int64_t)SECOND);
+	}
+	out_release(&target);
+	if (result >= 200 && result < 300)
+		return;
+	push.lost++;
+	if (result < 0)
+		agent_say("KILN_PUSH_URL=%s: %s; profiles are dropped until it answers",
+			  settings.push_url, strerrordesc_np(-result));
+	else
+		agent_say("KILN_PUSH_URL=%s: %s is not taken, status %d: %s", settings.push_url,
+			  type, result, answer);
+}
+
+/* The server refuses profiles without samples. */
+static void send_record(const char *type, const struct agent_profile *p, struct record *r)
+{
+	struct out body = { 0 };
+
+	if (push.lost)
+		record_comment(r, "%llu profiles before this one could not be sent", push.lost);
+	if (r->n)
+		record_write(&body, p, r);
+	if (r->n && !body.has_failed)
+		send_bytes(type, &body);
+	out_release(&body);
+	record_release(r);
+}
+
+static void send_profile(const char *type, const char *name)
+{
+	const struct agent_profile *p = profile_find(name);
+	struct record r = { 0 };
+
+	if (p && profile_collect(p, &r))
+		send_record(type, p, &r);
+	else
+		record_release(&r);
+}
+
+/* ---- rounds */
+
+static void start_cpu(void)
+{
+	push.has_cpu = cpu_start((int)settings.cpu_rate);
+	if (!push.has_cpu && errno == EBUSY)
+		agent_say("KILN_PUSH_URL: CPU time is profiled for somebody else already, "
+			  "so that profile is not sent");
+}
+
+static void stop_cpu(void)
+{
+	struct record r = { 0 };
+
+	if (push.has_cpu && cpu_stop(&r))
+		send_record("cpu", &profile_cpu, &r);
+	else
+		record_release(&r);
+	push.has_cpu = false;
+}
+
+static void send_others(void)
+{
+	send_profile("heap", "heap");
+	if (mutex_fraction() > 0)
+		send_profile("mutex", "mutex");
+	if (block_rate() > 0)
+		send_profile("block", "block");
+	send_profile("goroutine", "goroutine");
+}
+
+static void *run(void *nothing)
+{
+	bool is_last = false;
+
+	agent_thread_begins();
+	while (!is_last) {
+		int64_t begin = now_ns(), every = settings.push_every;
+
+		/* Between rounds too there may be an end: what there is by then is sent. */
+		is_last = atomic_load(&push.is_ending);
+		if (!is_last) {
+			start_cpu();
+			futex_sleep(&push.is_ending, 0,
+				    begin + (every < CPU_SECONDS ? every : CPU_SECONDS) * SECOND);
+			is_last = atomic_load(&push.is_ending);
+			stop_cpu();
+		}
+		send_others();
+		if (!is_last)
+			futex_sleep(&push.is_ending, 0, begin + every * SECOND);
+	}
+	atomic_store(&push.is_ending, 2);
+	futex_wake(&push.is_ending);
+	return nothing;
+}
+
+/* ---- the part */
+
+static void init(void)
+{
+	char host[80] = "";
+
+	if (!settings.push_url)
+		return;
+	if (strncmp(settings.push_url, "https:", 6) == 0) {
+		agent_say("KILN_PUSH_URL=%s: the agent has no TLS; send to a collector on this "
+			  "machine over http:, or let one fetch from KILN_PPROF_ADDR",
+			  settings.push_url);
+		return;
+	}
+	if (!post_parse(&push.server, settings.push_url)) {
+		agent_say("KILN_PUSH_URL=%s is not a URL such as http://host:10100",
+			  settings.push_url);
+		return;
+	}
+	if (settings.push_every < 1 || settings.push_every > 1000000)
+		settings.push_every = 60;
+	gethostname(host, sizeof(host) - 1);
+	snprintf(push.instance, sizeof(push.instance), "%s-%d", host, (int)getpid());
+	push.is_on = agent_start_thread() && agent_create_thread(run);
+	if (push.is_on)
+		exit_watch();
+}
+
+static void at_exit(void)
+{
+	int64_t until = now_ns() + (int64_t)EXIT_SECONDS * SECOND;
+	int was = 0;
+
+	if (!push.is_on)
+		return;
+	atomic_store(&push.until, until);
+	atomic_compare_exchange_strong(&push.is_ending, &was, 1);
+	futex_wake(&push.is_ending);
+	while (atomic_load(&push.is_ending) != 2 && now_ns() < until)
+		futex_sleep(&push.is_ending, 1, until);
+}
+
+static void in_child(void)
+{
+	push.is_on = push.has_cpu = false;
+	atomic_store(&push.is_ending, 0);
+}
+
+const struct agent_part part_push = {
+	.name = "push", .init = init, .at_exit = at_exit, .in_child = in_child
+};

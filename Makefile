@@ -93,7 +93,7 @@ $(dir $(KILN))libkiln.a: $(AGENT_OBJ) $(dir $(KILN))libkiln.so tools/agent.ld
 	$(Q)nm -D --defined-only -j $(dir $(KILN))libkiln.so > $(OUT)/agent.names
 	$(Q)objcopy --keep-global-symbols=$(OUT)/agent.names $(OUT)/agent.o
 	$(Q)ar rcs $@ $(OUT)/agent.o
-$(AGENT_OBJ): CPPFLAGS += -Iinclude
+$(AGENT_OBJ): CPPFLAGS += -Iinclude -include agent/weak.h
 $(AGENT_OBJ): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
 	-fno-semantic-interposition -fno-builtin-malloc -fno-builtin-free
 # Two instructions less where each one counts.

@@ -145,9 +145,19 @@ KILN_API _Noreturn void _Exit(int status)
 	__builtin_unreachable();
 }
 
+/* What at_quick_exit is; libc's own brings a symbol that is not weak, see weak.h. */
+extern void *__dso_handle;
+int __cxa_at_quick_exit(void (*run)(void *), void *library);
+
+static void finish_quickly(void *nothing)
+{
+	(void)nothing;
+	finish_now();
+}
+
 void exit_init(void)
 {
-	at_quick_exit(finish_now);
+	__cxa_at_quick_exit(finish_quickly, &__dso_handle);
 }
 
 /* ---- signals that the program leaves at their default, which is death */

@@ -64,9 +64,14 @@ static void in_child(void)
 		agent_restart();
 }
 
+/* What pthread_atfork is; libc's own brings a symbol that is not weak, see weak.h. */
+extern void *__dso_handle;
+int __register_atfork(void (*before)(void), void (*after)(void), void (*child)(void),
+		      void *library);
+
 void fork_init(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	__register_atfork(before_fork, after_fork, in_child, &__dso_handle);
 }
 
 /* The parent is left by _exit inside of it, so the files become the daemon's. */

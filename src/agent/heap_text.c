@@ -11,9 +11,6 @@
 /* In the order of the profile's values. */
 enum { ALLOC_OBJECTS, ALLOC_BYTES, IN_USE_OBJECTS, IN_USE_BYTES };
 
-/* glibc has it since 2.33; other allocators may have their own. */
-#pragma weak mallinfo2
-
 /* In Go's text values are as they were sampled, and pprof multiplies by what the size of a row's
  * average object asks for. Ours are true sizes already: we divide by the same, and it comes out
  * right, but for what is lost by counts being whole numbers. */

@@ -113,6 +113,12 @@ static bool is_ours(uintptr_t function)
 	return file_of(function) == file_of((uintptr_t)counted_malloc);
 }
 
+/* Two copies would call each other for ever. */
+static bool is_of_a_copy(uintptr_t function)
+{
+	return file_of(function) == file_of((uintptr_t)dlsym(RTLD_DEFAULT, "kiln_serve"));
+}
+
 /* The message is not the program's. dlerror would translate it, and wait for a lock of setlocale
  * that the caller of malloc may have; a call that succeeds takes it away as well. */
 static void forget_error(void)
@@ -127,7 +133,8 @@ static bool is_stub(uintptr_t function)
 	ElfW(Sym) *symbol = NULL;
 	Dl_info info;
 
-	return dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	return dladdr1 &&
+	       dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
 	       symbol->st_shndx == SHN_UNDEF;
 }
 
@@ -139,8 +146,8 @@ static uintptr_t find_before(const char *name)
 	Dl_info info;
 	void *handle;
 
-	if (!dladdr1((const void *)(uintptr_t)counted_malloc, &info, (void **)&map,
-		     RTLD_DL_LINKMAP))
+	if (!dladdr1 || !dladdr1((const void *)(uintptr_t)counted_malloc, &info, (void **)&map,
+				 RTLD_DL_LINKMAP))
 		return 0;
 	for (map = map->l_prev; map && map->l_prev; map = map->l_prev) {
 		handle = strchr(map->l_name, '/') ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD)
@@ -171,7 +178,7 @@ uintptr_t malloc_find_next(const char *name)
 
 	set_searching(true);
 	found = find_first(name);
-	if (!found || is_ours(found))
+	if (!found || is_ours(found) || is_of_a_copy(found))
 		found = (uintptr_t)dlsym(RTLD_NEXT, name);
 	if (!found)
 		forget_error();

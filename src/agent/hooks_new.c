@@ -70,7 +70,8 @@ static void hide(uintptr_t function)
 	ElfW(Sym) *symbol = NULL;
 	Dl_info info;
 
-	if (dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol)
+	if (dladdr1 && dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) &&
+	    symbol)
 		heap_hide((uintptr_t)info.dli_saddr, (uintptr_t)info.dli_saddr + symbol->st_size);
 }
 

@@ -9,7 +9,7 @@ struct real real;
 
 static void *find(const char *name, const char *version)
 {
-	void *found = *version ? dlvsym(RTLD_NEXT, name, version) : NULL;
+	void *found = *version && dlvsym ? dlvsym(RTLD_NEXT, name, version) : NULL;
 
 	return found ? found : dlsym(RTLD_NEXT, name);
 }

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 #define NOT_INLINED __attribute__((noinline, noclone))
 /* Keeps the frame of a function whose last act is a call. */
 #define STAYS __asm__ volatile("" ::: "memory")
@@ -42,9 +41,9 @@ __attribute__((unused)) static void nap(int milliseconds)
 }
 
 /* What does not hold is printed, and so differs from what the other run prints. */
-#define CHECK(what)                                                      \
-	do {                                                             \
-		if (!(what))                                             \
+#define CHECK(what)                                                       \
+	do {                                                              \
+		if (!(what))                                              \
 			printf("line %d: not so: %s\n", __LINE__, #what); \
 	} while (0)
 

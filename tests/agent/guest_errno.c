@@ -1,5 +1,5 @@
-/* guest_errno.c - what the functions that the agent stands in front of leave in errno, and what they
- * return, with all of them sampled. */
+/* guest_errno.c - what the functions that the agent stands in front of leave in errno, and what
+ * they return, with all of them sampled. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -15,13 +15,13 @@
 enum { MARK = 133 }; /* no call sets this one */
 
 /* Also where it is not said: programs rely on what they see. */
-#define SHOW(call)                                                                      \
-	do {                                                                            \
-		long result_;                                                           \
-		errno = MARK;                                                           \
-		result_ = (long)(call);                                                 \
-		printf("%s: %ld, %s\n", #call, result_,                                 \
-		       errno == MARK ? "untouched" : strerrorname_np(errno));           \
+#define SHOW(call)                                                            \
+	do {                                                                  \
+		long result_;                                                 \
+		errno = MARK;                                                 \
+		result_ = (long)(call);                                       \
+		printf("%s: %ld, %s\n", #call, result_,                       \
+		       errno == MARK ? "untouched" : strerrorname_np(errno)); \
 	} while (0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -220,8 +220,9 @@ static int samples(void)
 int main(int argc, char **argv)
 {
 	static const struct guest_case cases[] = {
-		{ "memory", memory }, { "locks", locks }, { "robust", robust },	  { "calls", calls },
-		{ "forks", forks },   { "samples", samples }, { NULL, NULL },
+		{ "memory", memory }, { "locks", locks }, { "robust", robust },
+		{ "calls", calls },   { "forks", forks }, { "samples", samples },
+		{ NULL, NULL },
 	};
 
 	return run_case(argc, argv, cases);

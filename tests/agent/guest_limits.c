@@ -176,10 +176,10 @@ static int denied(void)
 	unsigned n = 1;
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0,
-							   1);
-		filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-							   SECCOMP_RET_ERRNO | EPERM);
+		filter[n++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+		filter[n++] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	}
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	program.len = (unsigned short)n;

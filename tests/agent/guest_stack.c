@@ -157,10 +157,10 @@ static int deep(void)
 /* A loop of `n` rounds in a page of its own: with a frame pointer, or using that register. */
 static void (*make_code(bool has_frame))(uint64_t n)
 {
-	static const unsigned char with[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf,
-					      0x75, 0xfb, 0x5d, 0xc3 };
-	static const unsigned char without[] = { 0x55, 0x48, 0x89, 0xfd, 0x48, 0xff, 0xcd,
-						 0x75, 0xfb, 0x5d, 0xc3 };
+	static const unsigned char with[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xff,
+					      0xcf, 0x75, 0xfb, 0x5d, 0xc3 };
+	static const unsigned char without[] = { 0x55, 0x48, 0x89, 0xfd, 0x48, 0xff,
+						 0xcd, 0x75, 0xfb, 0x5d, 0xc3 };
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -220,7 +220,7 @@ static int corrupted(void)
 				 0x4141414141414141,
 				 (uint64_t)(uintptr_t)hole,
 				 (uint64_t)(uintptr_t)hole + 4090,
-				 (uint64_t)(uintptr_t)"text",
+				 (uint64_t)(uintptr_t) "text",
 				 here + 3,
 				 here - 100000,
 				 here + (1 << 24) };

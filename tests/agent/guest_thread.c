@@ -92,7 +92,7 @@ static void *in_loop(void *argument)
 
 static int cancelled(void)
 {
-	static void *(*const where[])(void *) = { in_cond, in_sem,  in_read, in_poll,
+	static void *(*const where[])(void *) = { in_cond,  in_sem,  in_read, in_poll,
 						  in_sleep, in_work, in_loop };
 
 	CHECK(pipe(pipe_fds) == 0);

@@ -88,8 +88,8 @@ static int wait_epoll(bool has_mask)
 
 	sigemptyset(&none);
 	epoll_ctl(fd, EPOLL_CTL_ADD, pipe_fds[0], &event);
-	got = has_mask ? epoll_pwait(fd, &event, 1, WAIT_MS, &none) :
-			 epoll_wait(fd, &event, 1, WAIT_MS);
+	got = has_mask ? epoll_pwait(fd, &event, 1, WAIT_MS, &none)
+		       : epoll_wait(fd, &event, 1, WAIT_MS);
 	close(fd);
 	return got;
 }

@@ -293,7 +293,7 @@ static bool is_wanted_program(void)
 /* Is there another copy of the agent in this program, which comes before this one? */
 static bool is_a_copy(void)
 {
-	const ElfW(Sym) *symbol = NULL;
+	ElfW(Sym) *symbol = NULL;
 	Dl_info first, here;
 
 	/* A program may have a stub of that name, which leads here. */

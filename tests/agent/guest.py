@@ -198,7 +198,7 @@ class Case:
         if not os.path.exists(guest.file(profile)):
             yield f'no {profile} profile, only {sorted(os.listdir(guest.directory))}'
             return
-        status, top = kiln('-top', '-nodecount=200', '-nodefraction=0', guest.file(profile))
+        status, top = kiln('-symbolize=none', '-top', '-nodecount=200', '-nodefraction=0', guest.file(profile))
         if status:
             yield f'{profile}: {top}'
         for pattern in getattr(self, profile, ()):

@@ -1,5 +1,5 @@
 /* live.c - shards of open addressing with linear probing. Bits of the hash choose the shard in such
- * a way that all addresses of one word of the filter are in the same, so its lock covers that word
+ * a way that all addresses of one word of a filter are in the same, so its lock covers that word
  * too. Tables double when they are three quarters full; deletion moves later samples back, so that
  * no marks are left behind. */
 #include "agent/live.h"
@@ -22,8 +22,13 @@ static struct shard {
 	struct live_sample *at;
 } __attribute__((aligned(64))) shards[SHARDS];
 
+/* With ten thousands of live samples most bits of the small filter are set. What passes it is
+ * looked for in a larger one, which is still faster than a lock and a table. */
+enum { LARGE_HASH_BITS = 19 };
 uint64_t live_filter[LIVE_FILTER_WORDS];
-static uint16_t filter_counts[1 << LIVE_HASH_BITS]; /* 65535: for ever */
+static uint64_t large_filter[(1 << LARGE_HASH_BITS) / 64];
+static uint16_t counts[1 << LIVE_HASH_BITS]; /* of live samples; the highest number: for ever */
+static uint8_t large_counts[1 << LARGE_HASH_BITS];
 static atomic_ullong lost;
 
 static struct shard *shard_of(uint64_t hash)
@@ -59,23 +64,46 @@ static void leave(struct shard *s)
 	lock_give(&s->lock);
 }
 
-/* ---- the filter */
+/* ---- the filters */
+
+static void set_bit(uint64_t *words, uint64_t bit)
+{
+	__atomic_store_n(&words[bit >> 6], words[bit >> 6] | 1ull << (bit & 63), __ATOMIC_RELAXED);
+}
+
+static void clear_bit(uint64_t *words, uint64_t bit)
+{
+	__atomic_store_n(&words[bit >> 6], words[bit >> 6] & ~(1ull << (bit & 63)),
+			 __ATOMIC_RELAXED);
+}
 
 static void filter_add(uint64_t hash)
 {
-	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), *word = &live_filter[bit >> 6];
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), large = hash >> (64 - LARGE_HASH_BITS);
 
-	if (filter_counts[bit] != UINT16_MAX)
-		filter_counts[bit]++;
-	__atomic_store_n(word, *word | 1ull << (bit & 63), __ATOMIC_RELAXED);
+	if (counts[bit] != UINT16_MAX)
+		counts[bit]++;
+	if (large_counts[large] != UINT8_MAX)
+		large_counts[large]++;
+	set_bit(live_filter, bit);
+	set_bit(large_filter, large);
 }
 
 static void filter_remove(uint64_t hash)
 {
-	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), *word = &live_filter[bit >> 6];
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), large = hash >> (64 - LARGE_HASH_BITS);
 
-	if (filter_counts[bit] != UINT16_MAX && --filter_counts[bit] == 0)
-		__atomic_store_n(word, *word & ~(1ull << (bit & 63)), __ATOMIC_RELAXED);
+	if (counts[bit] != UINT16_MAX && --counts[bit] == 0)
+		clear_bit(live_filter, bit);
+	if (large_counts[large] != UINT8_MAX && --large_counts[large] == 0)
+		clear_bit(large_filter, large);
+}
+
+static bool large_may_have(uint64_t hash)
+{
+	uint64_t bit = hash >> (64 - LARGE_HASH_BITS);
+
+	return __atomic_load_n(&large_filter[bit >> 6], __ATOMIC_RELAXED) >> (bit & 63) & 1;
 }
 
 /* ---- tables */
@@ -168,7 +196,7 @@ bool live_take(const void *p, struct live_sample *sample)
 	struct live_sample *slot;
 	bool is_known = false;
 
-	if (!enter(s))
+	if (!large_may_have(hash) || !enter(s))
 		return false;
 	if (s->slots) {
 		slot = find(s, (uintptr_t)p, hash);

@@ -8,7 +8,7 @@
 
 #include "agent/memory.h"
 
-enum { TABLE_MAX = 64 << 20, SECTIONS_MAX = 1 << 16, PIECE = 64 << 10 };
+enum { TABLE_MAX = 64 << 20 }; /* bytes */
 
 void names_release(struct names *t)
 {
@@ -179,13 +179,21 @@ static bool is_same_file(const struct source *s, const Elf64_Ehdr *header, const
 	return false;
 }
 
+struct sections {
+	const Elf64_Shdr *at;
+	unsigned n;
+};
+
 /* The section of this kind; type SHT_NULL: there is none. */
-static Elf64_Shdr find_section(const Elf64_Shdr *sections, unsigned n, uint32_t type)
+static Elf64_Shdr find_section(const struct sections *sections, uint32_t type)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (sections[i].sh_type == type && sections[i].sh_entsize == sizeof(Elf64_Sym) &&
-		    sections[i].sh_size >= sizeof(Elf64_Sym) && sections[i].sh_link < n)
-			return sections[i];
+	for (unsigned i = 0; i < sections->n; i++) {
+		const Elf64_Shdr *h = &sections->at[i];
+
+		if (h->sh_type == type && h->sh_entsize == sizeof(Elf64_Sym) &&
+		    h->sh_size >= sizeof(Elf64_Sym) && h->sh_link < sections->n)
+			return *h;
+	}
 	return (Elf64_Shdr){ .sh_type = SHT_NULL };
 }
 
@@ -206,7 +214,22 @@ static bool is_function(const Elf64_Sym *y, size_t text_bytes)
 	       y->st_value && y->st_name && y->st_name < text_bytes;
 }
 
-static bool read_symbols(struct names *t, const struct source *s, const Elf64_Shdr *table)
+/* Some of assembler have none: they go on up to the next, but not into other sections. */
+static uint32_t size_of(const Elf64_Sym *y, const struct sections *sections)
+{
+	uint64_t size = y->st_size;
+
+	if (!size && y->st_shndx < sections->n) {
+		const Elf64_Shdr *in = &sections->at[y->st_shndx];
+
+		if (y->st_value >= in->sh_addr && y->st_value - in->sh_addr < in->sh_size)
+			size = in->sh_size - (y->st_value - in->sh_addr);
+	}
+	return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+}
+
+static bool read_symbols(struct names *t, const struct source *s, const Elf64_Shdr *table,
+			 const struct sections *sections)
 {
 	size_t all = table->sh_size / sizeof(Elf64_Sym);
 	Elf64_Sym some[128];
@@ -224,27 +247,23 @@ static bool read_symbols(struct names *t, const struct source *s, const Elf64_Sh
 			return false;
 		for (size_t k = 0; k < n; k++)
 			if (is_function(&some[k], t->text_bytes))
-				t->symbols[t->n++] =
-					(struct symbol){ some[k].st_value,
-							 some[k].st_size < UINT32_MAX
-								 ? (uint32_t)some[k].st_size
-								 : UINT32_MAX,
-							 some[k].st_name };
+				t->symbols[t->n++] = (struct symbol){ some[k].st_value,
+								      size_of(&some[k], sections),
+								      some[k].st_name };
 		i += n;
 	}
 	return true;
 }
 
-static bool read_table(struct names *t, const struct source *s, const Elf64_Shdr *sections,
-		       unsigned n)
+static bool read_table(struct names *t, const struct source *s, const struct sections *sections)
 {
 	static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
 
 	for (unsigned i = 0; i < 2; i++) {
-		Elf64_Shdr table = find_section(sections, n, types[i]);
+		Elf64_Shdr table = find_section(sections, types[i]);
 
-		if (table.sh_type != SHT_NULL && read_strings(t, s, &sections[table.sh_link]) &&
-		    read_symbols(t, s, &table) && arrange(t, false))
+		if (table.sh_type != SHT_NULL && read_strings(t, s, &sections->at[table.sh_link]) &&
+		    read_symbols(t, s, &table, sections) && arrange(t, false))
 			return true;
 		names_release(t);
 	}
@@ -264,7 +283,7 @@ static bool read_elf(struct names *t, const struct source *s, const struct modul
 	bytes = header.e_shnum * sizeof(*sections);
 	sections = pages_map(bytes);
 	ok = sections && read_at(s, sections, bytes, header.e_shoff) &&
-	     read_table(t, s, sections, header.e_shnum);
+	     read_table(t, s, &(struct sections){ sections, header.e_shnum });
 	pages_unmap(sections, bytes);
 	return ok;
 }

@@ -2,6 +2,7 @@
  * its handler gets the signals that are not ours, and ours still come. */
 #include <errno.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 
 #include "agent/agent.h"
 #include "agent/local.h"
@@ -156,4 +157,25 @@ KILN_API int siginterrupt(int number, int interrupts)
 		action.sa_flags |= SA_RESTART;
 	change_action(number, &action, NULL);
 	return 0;
+}
+
+static bool has_all(const sigset_t *mask)
+{
+	for (int i = 1; i < 32; i++)
+		if (i != SIGKILL && i != SIGSTOP && !sigismember(mask, i))
+			return false;
+	return true;
+}
+
+/* Who reads all signals from a descriptor does not mean ours, which would wake it up all the time.
+ */
+KILN_API int signalfd(int fd, const sigset_t *mask, int flags)
+{
+	sigset_t others;
+
+	if (!signal_is_installed() || !has_all(mask))
+		return REAL_CALL(signalfd)(fd, mask, flags);
+	others = *mask;
+	sigdelset(&others, (int)settings.signal);
+	return REAL_CALL(signalfd)(fd, &others, flags);
 }

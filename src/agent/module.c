@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -144,7 +145,10 @@ static const char *name_module(const struct found *f)
 			       ? "[vdso]"
 			       : region_text(&memory, name, strlen(name));
 	n = readlink("/proc/self/exe", path, sizeof(path));
-	return n > 0 ? region_text(&memory, path, (size_t)n) : "";
+	if (n > 0)
+		return region_text(&memory, path, (size_t)n);
+	name = (const char *)getauxval(AT_EXECFN);
+	return name && *name == '/' ? region_text(&memory, name, strlen(name)) : "";
 }
 
 static bool is_same(const struct module *a, const struct module *b)

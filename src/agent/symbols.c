@@ -64,7 +64,8 @@ static bool is_program(const struct module *m)
 static void read_module(struct table *t, const struct module *m)
 {
 	/* The program's own file can be opened even if it was deleted or is elsewhere by now. */
-	const char *path = is_program(m) ? "/proc/self/exe" : m->path;
+	static const char exe[] = "/proc/self/exe";
+	const char *path = is_program(m) && access(exe, R_OK) == 0 ? exe : m->path;
 	bool is_good = false;
 
 	if (all.kept > KEPT_MAX)

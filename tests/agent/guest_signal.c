@@ -1,6 +1,7 @@
 /* guest_signal.c - programs with signals of their own, the agent's one among them. */
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -152,14 +153,33 @@ static int wait_for_own(void)
 	pthread_sigmask(SIG_BLOCK, NULL, &seen);
 	printf("blocked: %d\n", sigismember(&seen, SIGPROF));
 	burn(100);
-	sigpending(&seen);
-	printf("pending: %d\n", sigismember(&seen, SIGPROF));
 	kill(getpid(), SIGPROF);
 	CHECK(sigtimedwait(&set, &info, &second) == SIGPROF);
 	printf("%d %d\n", info.si_code, info.si_pid == getpid());
 	kill(getpid(), SIGPROF);
 	CHECK(sigwait(&set, &got) == 0 && got == SIGPROF);
 	is_over = true;
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+/* A server that gets all signals through a descriptor. */
+static int read_all(void)
+{
+	struct signalfd_siginfo info;
+	pthread_t thread;
+	sigset_t all;
+	int fd;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	fd = signalfd(-1, &all, SFD_NONBLOCK);
+	pthread_create(&thread, NULL, burn_a_while, NULL);
+	burn(200);
+	errno = 0;
+	CHECK(read(fd, &info, sizeof(info)) == -1 && errno == EAGAIN);
+	kill(getpid(), SIGUSR1);
+	CHECK(read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == SIGUSR1);
 	pthread_join(thread, NULL);
 	return 0;
 }
@@ -227,6 +247,7 @@ int main(int argc, char **argv)
 		{ "deadly", deadly },
 		{ "wait_for_all", wait_for_all },
 		{ "wait_for_own", wait_for_own },
+		{ "read_all", read_all },
 		{ "storm", storm },
 		{ "in_handler", in_handler },
 		{ "sleeper", sleeper },

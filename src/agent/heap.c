@@ -15,7 +15,6 @@ enum { GROWTH_OBJECTS, GROWTH_BYTES };
 
 enum { HIDDEN_MAX = 8 };
 
-atomic_uint heap_epoch;
 static atomic_size_t rate, last_rate; /* last_rate: not 0 */
 static struct buckets buckets, growth;
 static struct bucket overflow; /* for when there is no room for more */
@@ -81,7 +80,7 @@ static int64_t draw_gap(double mean)
  * ever, so that each allocation comes here. */
 bool heap_is_sampled(size_t size)
 {
-	unsigned epoch = atomic_load_explicit(&heap_epoch, memory_order_acquire);
+	unsigned epoch = atomic_load_explicit(&malloc_ways.epoch, memory_order_acquire);
 	size_t mean = atomic_load_explicit(&rate, memory_order_relaxed);
 
 	if (local.inside || !epoch || !mean)
@@ -238,8 +237,8 @@ void heap_set_rate(size_t mean_bytes)
 			atomic_store(&rate, 0);
 			return;
 		}
-		if (atomic_fetch_add(&heap_epoch, 1) + 1 == 0)
-			atomic_store(&heap_epoch, 1);
+		if (atomic_fetch_add(&malloc_ways.epoch, 1) + 1 == 0)
+			atomic_store(&malloc_ways.epoch, 1);
 		hooks_malloc_switch(true);
 	} else if (was) {
 		hooks_malloc_switch(false);

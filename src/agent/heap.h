@@ -16,8 +16,21 @@
 #include "agent/local.h"
 #include "agent/signal.h"
 
-/* Changes with the rate: what threads have drawn before is void then. 0: nothing is sampled. */
-extern atomic_uint heap_epoch;
+/* All that a malloc or free reads, in one line of the cache. */
+struct malloc_ways {
+	/* Where the hooks jump to. */
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	/* Where it goes on from there. */
+	void *(*next_malloc)(size_t);
+	void (*next_free)(void *);
+	/* Changes with the rate: what threads have drawn before is void then. 0: nothing is
+	 * sampled. */
+	atomic_uint epoch;
+} __attribute__((aligned(64)));
+extern struct malloc_ways malloc_ways __attribute__((visibility("hidden")));
 
 /* Counts bytes that are allocated. False: heap_is_sampled has to decide. */
 static inline bool heap_passes(size_t size)
@@ -25,8 +38,9 @@ static inline bool heap_passes(size_t size)
 	uint64_t left = (uint64_t)local.heap_left;
 
 	if (__builtin_expect(left < size, 0) ||
-	    __builtin_expect(
-		    local.heap_epoch != atomic_load_explicit(&heap_epoch, memory_order_relaxed), 0))
+	    __builtin_expect(local.heap_epoch !=
+				     atomic_load_explicit(&malloc_ways.epoch, memory_order_relaxed),
+			     0))
 		return false;
 	local.heap_left = (int64_t)(left - size);
 	return true;

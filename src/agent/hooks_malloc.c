@@ -47,13 +47,9 @@ static void first_free(void *p);
 static void *first_calloc(size_t n, size_t size);
 static void *first_realloc(void *p, size_t size);
 
-/* Where the hooks jump to. */
-static struct {
-	void *(*malloc)(size_t);
-	void (*free)(void *);
-	void *(*calloc)(size_t, size_t);
-	void *(*realloc)(void *, size_t);
-} go_to = { first_malloc, first_free, first_calloc, first_realloc };
+struct malloc_ways malloc_ways = {
+	.malloc = first_malloc, .free = first_free, .calloc = first_calloc, .realloc = first_realloc
+};
 
 static bool is_counting, has_counted; /* has_counted: there may be samples to be freed */
 static bool is_bypassed;	      /* malloc is not ours */
@@ -211,10 +207,15 @@ static void drop_strangers(void)
 
 static void choose_ways(void)
 {
-	go_to.free = atomic_load(&early_used) ? early_free : has_counted ? counted_free : next.free;
-	go_to.realloc = has_counted || atomic_load(&early_used) ? counted_realloc : next.realloc;
-	go_to.calloc = is_counting ? counted_calloc : next.calloc;
-	go_to.malloc = is_counting ? counted_malloc : next.malloc;
+	malloc_ways.next_malloc = next.malloc;
+	malloc_ways.next_free = next.free;
+	malloc_ways.free = atomic_load(&early_used) ? early_free
+			   : has_counted	    ? counted_free
+						    : next.free;
+	malloc_ways.realloc =
+		has_counted || atomic_load(&early_used) ? counted_realloc : next.realloc;
+	malloc_ways.calloc = is_counting ? counted_calloc : next.calloc;
+	malloc_ways.malloc = is_counting ? counted_malloc : next.malloc;
 }
 
 /* Not in all allocators. Those that are not found leave a message behind, which is allocated: so
@@ -253,13 +254,13 @@ static bool search(void)
 
 static void *first_malloc(size_t size)
 {
-	return search() ? go_to.malloc(size) : early_alloc(size);
+	return search() ? malloc_ways.malloc(size) : early_alloc(size);
 }
 
 static void first_free(void *p)
 {
 	if (p && !is_early(p) && search())
-		go_to.free(p);
+		malloc_ways.free(p);
 }
 
 static void *first_calloc(size_t n, size_t size)
@@ -267,7 +268,7 @@ static void *first_calloc(size_t n, size_t size)
 	size_t bytes;
 
 	if (search())
-		return go_to.calloc(n, size);
+		return malloc_ways.calloc(n, size);
 	return early_alloc(__builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes);
 }
 
@@ -285,7 +286,7 @@ static void *first_realloc(void *p, size_t size)
 	if (is_early(p))
 		return early_realloc(p, size);
 	if (search())
-		return go_to.realloc(p, size);
+		return malloc_ways.realloc(p, size);
 	return p ? NULL : early_alloc(size);
 }
 
@@ -320,7 +321,7 @@ static __attribute__((noinline)) void *slow_malloc(size_t size)
 
 static void *counted_malloc(size_t size)
 {
-	return heap_passes(size) ? next.malloc(size) : slow_malloc(size);
+	return heap_passes(size) ? malloc_ways.next_malloc(size) : slow_malloc(size);
 }
 
 static __attribute__((noinline)) void *slow_calloc(size_t n, size_t size)
@@ -354,7 +355,7 @@ static void counted_free(void *p)
 	if (__builtin_expect(live_may_have(p), 0))
 		slow_free(p);
 	else
-		next.free(p);
+		malloc_ways.next_free(p);
 }
 
 /* The old sample goes before memory may be freed, since another thread may get it at once. A size
@@ -391,22 +392,22 @@ void hooks_malloc_switch(bool is_on)
 
 KILN_API void *malloc(size_t size)
 {
-	return go_to.malloc(size);
+	return malloc_ways.malloc(size);
 }
 
 KILN_API void free(void *p)
 {
-	go_to.free(p);
+	malloc_ways.free(p);
 }
 
 KILN_API void *calloc(size_t n, size_t size)
 {
-	return go_to.calloc(n, size);
+	return malloc_ways.calloc(n, size);
 }
 
 KILN_API void *realloc(void *p, size_t size)
 {
-	return go_to.realloc(p, size);
+	return malloc_ways.realloc(p, size);
 }
 
 /* Not that of the next: libc's would come back here through realloc. */
@@ -415,7 +416,7 @@ KILN_API void *reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 
 	if (!__builtin_mul_overflow(n, size, &bytes))
-		return go_to.realloc(p, bytes);
+		return malloc_ways.realloc(p, bytes);
 	errno = ENOMEM;
 	return NULL;
 }
@@ -532,13 +533,13 @@ KILN_API void free_aligned_sized(void *p, size_t alignment, size_t size);
 
 void cfree(void *p)
 {
-	go_to.free(p);
+	malloc_ways.free(p);
 }
 
 void free_sized(void *p, size_t size)
 {
 	if (!next.free_sized || is_early(p)) {
-		go_to.free(p);
+		malloc_ways.free(p);
 		return;
 	}
 	if (live_may_have(p))
@@ -549,7 +550,7 @@ void free_sized(void *p, size_t size)
 void free_aligned_sized(void *p, size_t alignment, size_t size)
 {
 	if (!next.free_aligned_sized || is_early(p)) {
-		go_to.free(p);
+		malloc_ways.free(p);
 		return;
 	}
 	if (live_may_have(p))

@@ -16,8 +16,8 @@ struct live_sample {
 	uint32_t bucket; /* a number of its owner's */
 };
 
-enum { LIVE_HASH_BITS = 15, LIVE_FILTER_WORDS = (1 << LIVE_HASH_BITS) / 64 };
-extern uint64_t live_filter[LIVE_FILTER_WORDS];
+enum { LIVE_HASH_BITS = 13, LIVE_FILTER_WORDS = (1 << LIVE_HASH_BITS) / 64 };
+extern uint64_t live_filter[LIVE_FILTER_WORDS] __attribute__((visibility("hidden")));
 
 static inline uint64_t live_hash(const void *p)
 {

@@ -61,19 +61,26 @@ static bool is_program(const struct module *m)
 	return m->start <= inside && inside < m->end;
 }
 
+/* The program's own file can be opened even if it was deleted or is elsewhere by now, if there is a
+ * /proc. */
+static bool read_program(struct table *t, const struct module *m)
+{
+	return names_read_file(&t->symbols, "/proc/self/exe", m) ||
+	       names_read_file(&t->symbols, m->path, m);
+}
+
 static void read_module(struct table *t, const struct module *m)
 {
-	/* The program's own file can be opened even if it was deleted or is elsewhere by now. */
-	static const char exe[] = "/proc/self/exe";
-	const char *path = is_program(m) && access(exe, R_OK) == 0 ? exe : m->path;
 	bool is_good = false;
 
 	if (all.kept > KEPT_MAX)
 		is_good = false;
 	else if (strcmp(m->path, "[vdso]") == 0)
 		is_good = names_read_image(&t->symbols, (const void *)m->start, m->end - m->start);
-	else if (path[0] == '/')
-		is_good = names_read_file(&t->symbols, path, m);
+	else if (is_program(m))
+		is_good = read_program(t, m);
+	else if (m->path[0] == '/')
+		is_good = names_read_file(&t->symbols, m->path, m);
 	if (!is_good)
 		names_release(&t->symbols);
 	keep(t);

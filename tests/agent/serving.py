@@ -44,13 +44,38 @@ def test_full(s):
         c.close()
 
 
+def address_of(s, name):
+    """Where a function of the program is now."""
+    symbols = subprocess.run(["nm", s.process.args[0]], capture_output=True, text=True).stdout.splitlines()
+    address = next(line.split()[0] for line in symbols if line.endswith(" T " + name))
+    with open(f"/proc/{s.process.pid}/maps") as f:
+        return int(next(line for line in f if "/served" in line).split("-")[0], 16) + int(address, 16)
+
+
 def test_slow_reader(s):
-    slow = connect(s)
+    word = b"%#x+" % address_of(s, "compute")
+    n = 400000
+    slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    slow.sendall(request("/debug/pprof/goroutine?debug=2") * 1)
+    slow.settimeout(10)
+    slow.connect(("127.0.0.1", s.port))
+    slow.sendall(b"POST /debug/pprof/symbol HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (n * len(word)) + word * n)
     ok(s.get("/debug/pprof/cmdline")[0] == 200, "who does not read is in nobody's way")
-    ok(b"200 OK" in read_all(slow), "and gets all later")
+    answer = read_all(slow)
+    ok(answer.count(b"compute") == n, "and gets all later", answer[:200], len(answer))
     slow.close()
+
+
+def test_defaults(s):
+    c = connect(s, request("/debug/pprof/profile?seconds=x"))
+    start = time.time()
+    status = s.get("/debug/pprof/trace")[0]
+    took = time.time() - start
+    ok(status == 200 and 0.9 < took < 5, "a trace is of a second, if nothing else is said", status, took)
+    c.settimeout(1)
+    ok(read_all(c) == b"<open>", "a CPU profile of more")
+    c.close()
+    time.sleep(0.3)
 
 
 def test_leaving(s):
@@ -91,11 +116,7 @@ def test_keep_alive(s):
 
 def test_bodies(s):
     name = "compute"
-    address = next(l.split()[0] for l in subprocess.run(["nm", s.process.args[0]], capture_output=True,
-                                                        text=True).stdout.splitlines() if l.endswith(" T " + name))
-    with open(f"/proc/{s.process.pid}/maps") as f:
-        base = int(next(l for l in f if "/served" in l).split("-")[0], 16)
-    pc = base + int(address, 16)
+    pc = address_of(s, name)
     status, _, text = s.get("/debug/pprof/symbol", method="POST", body=b"0x1+%#x+0" % pc)
     want = b"num_symbols: 1\n%#x %s\n" % (pc, name.encode())
     ok((status, text) == (200, want), "symbol by POST", text)
@@ -241,6 +262,7 @@ def main():
         test_parallel(s)
         test_full(s)
         test_slow_reader(s)
+        test_defaults(s)
         test_leaving(s)
         test_bodies(s)
         test_garbage(s)

@@ -62,13 +62,11 @@ static void check_many_threads(void)
 	check(kiln_profile_count(files) == 0, "all can be found to be removed");
 }
 
-/* Another thread holds the lock most of the time when it happens. */
-static void *adds_for_ever(void *is_over)
+/* When it happens another thread is likely to hold the lock. */
+static void *removes_for_ever(void *is_over)
 {
-	while (!__atomic_load_n((int *)is_over, __ATOMIC_RELAXED)) {
-		kiln_profile_add(files, values, 0);
+	while (!__atomic_load_n((int *)is_over, __ATOMIC_RELAXED))
 		kiln_profile_remove(files, values);
-	}
 	return NULL;
 }
 
@@ -77,8 +75,8 @@ static void check_fork(void)
 	int is_over = 0, failed = 0;
 	pthread_t t;
 
-	pthread_create(&t, NULL, adds_for_ever, &is_over);
-	for (int i = 0; i < 50; i++) {
+	pthread_create(&t, NULL, removes_for_ever, &is_over);
+	for (int i = 0; i < 100 && !failed; i++) {
 		pid_t child = fork();
 		int status = 1;
 

@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd) tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 ${CC:-gcc} -g -O2 -pthread -I"$here/../../include" -o test "$here/custom.c" "$AGENT" || exit 1
-env LD_PRELOAD="$AGENT" timeout 60 ./test profile.pb.gz | sed '/^1\.\./d' >log
+timeout -k 1 60 env LD_PRELOAD="$AGENT" ./test profile.pb.gz | sed '/^1\.\./d' >log
 cat log
 n=$(wc -l <log)
 # check NAME PATTERN

@@ -22,7 +22,7 @@ build() {
 	${CC:-gcc} -g -O2 -pthread -I"$here/../../include" -o "$1" "$here/$1.c" $2
 }
 agent() {
-	timeout 30 env LD_PRELOAD="$AGENT" "$@"
+	timeout -k 1 20 env LD_PRELOAD="$AGENT" "$@"
 }
 
 # thread NAME PATTERN: what the dump has of that thread (tags, then its frames).

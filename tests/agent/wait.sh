@@ -5,4 +5,4 @@ here=$(cd "$(dirname "$0")" && pwd) tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 ${CC:-gcc} -g -O2 -pthread -I"$here/../../include" -o test "$here/wait.c" "$AGENT" || exit 1
-exec env LD_PRELOAD="$AGENT" timeout 60 ./test
+exec timeout -k 1 60 env LD_PRELOAD="$AGENT" ./test

@@ -4,7 +4,7 @@
 # make check-agent  of them those of the agent
 # make browser    of them the pictures and the web page in a real browser
 # make soak       browsers and 50 clients on the web page for SECONDS=30; nothing may fail or grow
-# make live       profiles of real servers out of Debian, against go tool pprof
+# make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
 # make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")
@@ -176,10 +176,11 @@ $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	@touch $@
 
 # Real servers, large to install; the reports must be those of go tool pprof.
-live: build/kiln
+live: build/kiln build/libkiln.so
 	@tools/deps.sh live
 	KILN=$(abspath build/kiln) prove --failures --comments --exec '' \
 		"tests/live/run" :: etcd influxdb prometheus gperftools
+	KILN=$(abspath build/kiln) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent
 
 lint:
 	@tools/deps.sh lint

@@ -22,6 +22,7 @@ for job; do
 	live)
 		need="$need perl python3 gcc libc6-dev golang-go libgoogle-perftools-dev"
 		need="$need etcd-server influxdb prometheus"
+		need="$need g++ redis-server redis-tools nginx-light wrk postgresql"
 		;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;

@@ -15,6 +15,7 @@
 #include "agent/local.h"
 #include "agent/memory.h"
 #include "agent/profiles.h"
+#include "agent/samples.h"
 #include "agent/sequence.h"
 #include "agent/signal.h"
 #include "agent/sort.h"
@@ -121,6 +122,7 @@ void trace_thread_ends(void)
 void trace_sample(const struct sample *s)
 {
 	trace_add(&(struct event){ .time = s->time,
+				   .name = s->kind == SAMPLE_WALL ? "wall" : "cpu",
 				   .value = s->weight,
 				   .stack = stack_add(s->frames, s->nframes),
 				   .tid = s->tid,
@@ -300,6 +302,8 @@ void trace_stop(struct out *o)
 	struct trace t = { .pid = getpid() };
 	size_t bytes = 0;
 
+	if (agent_is_on(ON_CPU | ON_WALL))
+		samples_drain();
 	lock_take(&trace.lock);
 	if (!trace.is_on) {
 		lock_give(&trace.lock);

@@ -26,8 +26,8 @@ enum event_kind {
 };
 
 struct event {
-	int64_t time; /* nanoseconds, CLOCK_MONOTONIC: when it began */
-	const char *name;
+	int64_t time;	  /* nanoseconds, CLOCK_MONOTONIC: when it began */
+	const char *name; /* of a sample: what was sampled */
 	union {
 		struct {
 			int64_t duration;

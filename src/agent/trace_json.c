@@ -266,7 +266,7 @@ static void write_sample(struct out *o, const struct trace *t, const struct even
 	if (n > 0)
 		frame_name(frames[0], name, sizeof(name));
 	out_add(&stack, "", 1);
-	write_instant(o, t, e, name, "cpu");
+	write_instant(o, t, e, name, e->name);
 	out_format(o, ",\"args\":{\"ticks\":%lld,\"stack\":", (long long)e->value);
 	write_text(o, stack.has_failed ? "" : stack.p);
 	out_text(o, "}}");

@@ -63,7 +63,7 @@ def check_scheduling(events, text, least):
         if e.get("cat") == "sched":
             ran[e["tid"]] += e["args"]["ns"]
     for tid, ns in re.findall(r"cpu (\d+) (\d+)", text):
-        ok(least < ran[int(tid)] / int(ns) < 1.3, "a thread ran as long as it says",
+        ok(least < ran[int(tid)] / int(ns) < 1.5, "a thread ran as long as it says",
            f"{ran[int(tid)]} for {ns}")
 
 
@@ -84,9 +84,10 @@ def test_known(program):
        "threads start and end")
     waits = of(events, "X", "mutex")
     said = [int(ns) for ns in re.findall(r"wait mutex (\d+)", text)]
-    ok(len(waits) == len(said) and all(abs(w["args"]["ns"] - ns) < 0.2 * ns + 500000
-                                       for w, ns in zip(waits, said)),
-       "waits as long as they were", f"{waits} {said}")
+    ok(len(waits) == len(said), "waits, all of them", f"{waits} {said}")
+    ok(all(w["args"]["ns"] <= ns and abs(w["dur"] * 1000 - w["args"]["ns"]) < 2
+           for w, ns in zip(waits, said)) and sum(w["dur"] for w in waits) > sum(said) / 2000,
+       "as long as they were", f"{waits} {said}")
     inner = [e for e in events if e["name"] == '\x01 "quoted" \\ \u4e2d \ufffd\ufffd\ufffd \ufffd']
     ok(len(inner) == 5, "regions with strange names", {e["name"] for e in events})
     ok(all(any(r["tid"] == w["tid"] and r["ts"] <= w["ts"] and
@@ -96,7 +97,7 @@ def test_known(program):
     ok([e["args"].get("unfinished") for e in of(events, "X", "never ends")] == [True],
        "a region that does not end")
     ok([e["args"]["value"] for e in of(events, "C", "round")] == [-2, -1, 0, 1, 2], "counters")
-    ok(len(of(events, "C", "heap in use")) > end / 1e6 / 0.05, "the heap, again and again")
+    ok(len(of(events, "C", "heap in use")) > end / 1e6 / 0.1, "the heap, again and again")
     check_scheduling(events, text, 0.4)
 
 

@@ -1,8 +1,8 @@
 /* live.h - allocations that were sampled and not freed yet, by address.
  *
  * In front of them is a small filter, for free() of all the others: one bit for each of 8192 hashes
- * of an address, set while a live sample has that hash. Each free() reads it, so it must not take up
- * the cache. What passes it is looked for in a larger one, and only then takes a lock.
+ * of an address, set while a live sample has that hash. Each free() reads it, so it must not take
+ * up the cache. What passes it is looked for in a larger one, and only then takes a lock.
  */
 #ifndef AGENT_LIVE_H
 #define AGENT_LIVE_H

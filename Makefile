@@ -182,8 +182,9 @@ live: build/kiln build/libkiln.so
 		"tests/live/run" :: etcd influxdb prometheus gperftools
 	KILN=$(abspath build/kiln) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent
 
-lint:
+lint: $(OUT)/src/agent/signal.o
 	@tools/deps.sh lint
+	@echo "  signal calls"; tools/signal_calls.sh $<
 	@echo "  layers"; tools/layers.sh
 	@echo "  clang-format"; clang-format --dry-run -Werror $(C_FILES)
 	@echo "  cppcheck"; cppcheck -q -j$(JOBS) --std=c11 --language=c -Isrc -D_GNU_SOURCE -D__x86_64__ \

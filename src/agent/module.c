@@ -351,16 +351,6 @@ void modules_update(bool later)
 		agent_wake();
 }
 
-void modules_forget(uintptr_t address)
-{
-	for (unsigned i = 1; i <= atomic_load(&count); i++) {
-		struct module *m = &entries[i]->m;
-
-		if (address >= m->start && address < m->end)
-			atomic_store(&m->is_gone, true);
-	}
-}
-
 unsigned modules_count(void)
 {
 	return atomic_load(&count);
@@ -387,14 +377,30 @@ uintptr_t frame_address(frame_t f)
 
 /* ---- the part */
 
-enum { OFTEN_NS = 100000000, SELDOM_NS = 1000000000 };
+/* While samples are taken, new code should have tables soon. Right after a dlopen has begun it is
+ * looked for more and more seldom. */
+enum { SOON_NS = 500000, OFTEN_NS = 100000000, SELDOM_NS = 1000000000 };
+
+static atomic_llong pause_ns = OFTEN_NS;
+
+void modules_expect(void)
+{
+	atomic_store(&pause_ns, SOON_NS);
+	if (agent_start_thread())
+		agent_wake();
+}
 
 static int64_t work(int64_t now)
 {
+	int64_t pause = atomic_load(&pause_ns),
+		most = agent_is_on(ON_CPU | ON_WALL) ? OFTEN_NS : SELDOM_NS;
+
 	if (!agent_is_on(~0u))
 		return INT64_MAX;
 	modules_update(false);
-	return now + (agent_is_on(ON_CPU | ON_WALL) ? OFTEN_NS : SELDOM_NS);
+	if (pause < most)
+		atomic_compare_exchange_strong(&pause_ns, &pause, pause * 2);
+	return now + (pause < most ? pause : most);
 }
 
 static void before_fork(void)

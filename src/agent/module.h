@@ -43,8 +43,8 @@ enum { MODULES_MAX = 4096 };
 /* Looks what is loaded now; makes tables for what is new, or with `later` leaves that to the agent
  * thread if it takes long. Not from signal handlers. */
 void modules_update(bool later);
-/* Before a file is unloaded: what has its address range. */
-void modules_forget(uintptr_t address);
+/* Something may be loaded right after this: the agent's thread looks for it. */
+void modules_expect(void);
 unsigned modules_count(void);			  /* numbers are 1 up to that */
 const struct module *module_get(unsigned number); /* NULL: there is none */
 

@@ -232,7 +232,8 @@ static inline const struct unwind_rule *find_rule(const struct unwind_table *tab
 	uint64_t found = atomic_load_explicit(place, memory_order_relaxed);
 	const struct unwind_rule *r;
 
-	if ((found ^ key) < 1 << 16)
+	/* Modules may change while we look: then it is the wrong rule, but there is one. */
+	if ((found ^ key) < 1 << 16 && (found & 0xffff) < table->nrules)
 		return table->rules + (found & 0xffff);
 	r = unwind_find(table, code - base);
 	atomic_store_explicit(place, key | (uint64_t)(r - table->rules), memory_order_relaxed);

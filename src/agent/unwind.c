@@ -769,8 +769,12 @@ static struct unwind_table *pack(struct builder *b)
 		memcpy(p + blocks, b->blocks, (b->nblocks + 1) * sizeof(*b->blocks));
 		memcpy(p + rows, b->rows, b->nrows * sizeof(*b->rows));
 	}
-	*t = (struct unwind_table){ b->first, (uint32_t)b->nblocks, (uint32_t *)(p + blocks),
-				    (uint32_t *)(p + rows), (struct unwind_rule *)(p + rules) };
+	*t = (struct unwind_table){ b->first,
+				    (uint32_t)b->nblocks,
+				    (uint32_t *)(p + blocks),
+				    (uint32_t *)(p + rows),
+				    (struct unwind_rule *)(p + rules),
+				    b->nrules };
 	return t;
 }
 

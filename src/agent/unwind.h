@@ -48,6 +48,7 @@ struct unwind_table {
 	const uint32_t *blocks;		 /* their first rows, and one more */
 	const uint32_t *rows;		 /* place in the block << 16 | rule */
 	const struct unwind_rule *rules; /* the first: CFA_NONE */
+	uint32_t nrules;
 };
 
 /* The rule for the code `offset` bytes behind the base. Any context. */

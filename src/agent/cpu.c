@@ -515,7 +515,7 @@ static bool may_start(void)
 	}
 	if (!reserve())
 		errno = ENOMEM;
-	else if (samples_prepare() && agent_switch_on(ON_CPU))
+	else if (samples_prepare() && agent_start_thread() && agent_switch_on(ON_CPU))
 		return true;
 	atomic_store(&is_on, false);
 	return false;

@@ -176,7 +176,7 @@ static bool may_start(void)
 	places = pages_once(&memory, PLACES * sizeof(*places));
 	if (!places)
 		errno = ENOMEM;
-	else if (samples_prepare() && agent_switch_on(ON_WALL))
+	else if (samples_prepare() && agent_start_thread() && agent_switch_on(ON_WALL))
 		return true;
 	atomic_store(&is_on, false);
 	return false;
@@ -197,7 +197,7 @@ bool wall_start(int hz)
 {
 	if (hz <= 0)
 		hz = settings.wall_rate > 0 ? (int)settings.wall_rate : 10;
-	if (!may_start() || !agent_start_thread())
+	if (!may_start())
 		return false;
 	lock_take(&lock);
 	clear();

@@ -231,5 +231,6 @@ install: build/kiln build/libkiln.so build/libkiln.a man
 clean:
 	rm -rf build
 
+.DELETE_ON_ERROR:
 .PHONY: all deps run test check check-agent browser soak live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

@@ -183,8 +183,8 @@ static void init(void)
 		next_write = in_seconds(settings.every);
 		last_write = in_seconds(settings.seconds);
 	}
-	if (next_write < INT64_MAX || last_write < INT64_MAX)
-		agent_start_thread();
+	if ((next_write < INT64_MAX || last_write < INT64_MAX) && agent_start_thread())
+		agent_wake(); /* it may have looked already */
 	if (settings.toggle_signal)
 		init_toggle();
 }

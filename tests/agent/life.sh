@@ -19,23 +19,25 @@ ends() {
 	has_work out/p && [ -z "$(find out -name '.kiln*')" ]
 }
 
+# With and without a thread of the agent's.
 for setting in KILN_CPU_PROFILE KILN_HEAP_PROFILE; do
-	for how in return exit _exit _Exit quick_exit thread; do
+	for how in return _exit quick_exit thread; do
 		check "$setting: $how" ends 3 $setting $how
 	done
 	check "$setting: the main thread leaves by pthread_exit" ends 0 $setting pthread_exit
 	check "$setting: SIGTERM without a handler" ends 143 $setting term
-	check "$setting: SIGINT without a handler" ends 130 $setting int
-	check "$setting: SIGTERM with a handler that exits" ends 7 $setting term handler
 	check "$setting: SIGTERM with a handler that raises it again" ends 143 $setting term again
-	check "$setting: SIGTERM is ignored" ends 3 $setting term ignore
-	check "$setting: the program sees its own actions of signals" ends 3 $setting exit inherited default
-	for before in fork chdir closefds closeall; do
-		check "$setting: after $before" ends 3 $setting exit $before
-	done
-	[ "$(id -u)" != 0 ] || check "$setting: after chroot" ends 3 $setting exit chroot
+	check "$setting: after fork" ends 3 $setting exit fork
+	check "$setting: after all files were closed" ends 3 $setting exit closeall
 	check "$setting: daemon" ends 0 $setting exit daemon
 done
+check "_Exit" ends 3 KILN_HEAP_PROFILE _Exit
+check "SIGINT without a handler" ends 130 KILN_HEAP_PROFILE int
+check "SIGTERM with a handler that exits" ends 7 KILN_CPU_PROFILE term handler
+check "SIGTERM is ignored" ends 3 KILN_CPU_PROFILE term ignore
+check "the program sees its own actions of signals" ends 3 KILN_CPU_PROFILE exit inherited default
+check "in another directory" ends 3 KILN_CPU_PROFILE exit chdir
+[ "$(id -u)" != 0 ] || check "in another root" ends 3 KILN_CPU_PROFILE exit chroot
 
 no_file_after_abort() {
 	rm -rf out && mkdir out
@@ -89,7 +91,7 @@ check "without settings it is quiet" quiet
 
 sanitizer() {
 	${CC:-gcc} -g -O1 -fsanitize="$1" -pthread -o san "$here/ends.c" 2>/dev/null || return 0
-	ASAN_OPTIONS=detect_leaks=0 agent KILN_CPU_PROFILE=san.pb.gz ./san exit fork spawn >san.log 2>&1
+	ASAN_OPTIONS=detect_leaks=0 agent KILN_CPU_PROFILE=san.pb.gz ./san exit fork >san.log 2>&1
 	local status=$?
 	cat san.log
 	[ $status = 3 ] && grep -q 'Sanitizer, so nothing is profiled' san.log && [ ! -e san.pb.gz ]

@@ -25,5 +25,5 @@ check() {
 
 # Is it a complete profile in which the function "work" is?
 has_work() {
-	"$KILN" -top -symbolize=none "$1" | grep -q ' work$'
+	"$KILN" -top "$1" | grep -q ' work$'
 }

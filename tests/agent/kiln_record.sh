@@ -1,0 +1,89 @@
+#!/bin/bash
+# kiln record: runs programs, shows what they did, and refuses what it cannot record.
+# shellcheck source=tests/agent/lib/life.sh
+. "$(dirname "$0")/lib/life.sh"
+export KILN_LIBRARY="$AGENT"
+
+# record WANT ARGUMENTS...: ends with that status; what it printed is in printed
+record() {
+	local want=$1 status
+	shift
+	timeout -s KILL 30 "$KILN" record "$@" >out 2>printed
+	status=$?
+	cat out printed
+	[ $status = "$want" ]
+}
+prints() {
+	cat printed
+	grep -Eq -- "$1" printed
+}
+
+check "a program" record 3 ./ends exit
+check "says where the file is" prints '^kiln record: cpu in kiln\.ends\.[0-9]+\.cpu\.pb\.gz$'
+check "shows the top of it" prints '100% +work$|[0-9]% +work$'
+check "five lines of it" test "$(grep -c '%' printed)" -le 6
+check "the file is a profile" has_work "$(echo kiln.ends.*.cpu.pb.gz)"
+check "several kinds" record 3 --heap h.pb.gz --allocs=a.pb.gz --mutex m.pb.gz --trace t.json -- ./ends exit
+check "heap" has_work h.pb.gz
+check "allocs" has_work a.pb.gz
+check "nothing is told as such" prints '^   \(nothing\)$'
+check "trace" test -s t.json
+check "a program that dies by a signal" record 143 --cpu c.pb.gz ./ends term
+check "is shown" prints ' work$'
+check "programs that it starts" record 3 --heap c.pb.gz ./ends exit spawn
+check "are told" prints '2 of programs that it started in c.pb.gz\.\*'
+check "%p in a name" record 3 --cpu %p.cpu ./ends exit
+check "is the process id" prints '^kiln record: cpu in [0-9]+\.cpu$'
+printf '#!/bin/sh\n./ends exit\nexit 4\n' >script && chmod +x script
+check "a script" record 4 --heap s.pb.gz ./script
+
+passes_on() {
+	"$KILN" record --cpu t.pb.gz ./ends pause 2>passed &
+	local kiln=$!
+	sleep 1
+	kill -TERM $kiln
+	wait $kiln
+	[ $? = 143 ] && has_work t.pb.gz
+}
+check "SIGTERM is passed on" passes_on
+
+seconds() {
+	"$KILN" record --seconds 1 --cpu early.pb.gz ./ends pause 2>passed &
+	local kiln=$! status
+	for _ in $(seq 100); do
+		[ -e early.pb.gz ] && break
+		sleep 0.1
+	done
+	has_work early.pb.gz
+	status=$?
+	kill -TERM $kiln
+	wait $kiln
+	return $status
+}
+check "--seconds: the file is there while the program runs" seconds
+
+check "no program given" record 2
+check "a program that is not there" record 127 no-such-program
+check "is told" prints 'no-such-program: there is no such program'
+echo 'int main(void) { return 0; }' >t.c
+if ${CC:-gcc} -static -o static t.c 2>/dev/null; then
+	check "a static program" record 2 ./static
+	check "is told what to do" prints 'static program.*link libkiln.a'
+fi
+if ${CC:-gcc} -m32 -o small t.c 2>/dev/null; then
+	check "a 32-bit program" record 2 ./small
+fi
+sed 's|/lib64/ld-linux-x86-64.so.2|/lib/ld-musl-x86_64.so.1\x00\x00\x00|' ends >musl && chmod +x musl
+check "a program for musl" record 2 ./musl
+check "is told" prints 'made for musl'
+if [ "$(id -u)" = 0 ]; then
+	cp ends other && chown 65534 other && chmod u+s other
+	check "a setuid program" record 2 ./other
+	check "is told" prints 'more rights than yours'
+fi
+wrong_option() {
+	record 2 --wrong ./ends && prints 'there is no option --wrong'
+}
+check "an unknown option" wrong_option
+check "--help" record 0 --help
+echo "1..$n"

@@ -114,11 +114,12 @@ static void add_self(struct dump *d, struct record_row *row)
 	struct walk_start here = walk_here();
 	frame_t frames[STACK_MAX];
 	char name[NAME_MAX_THREAD] = "";
+	uint32_t n = walk_stack(&here, frames, STACK_MAX);
 
 	kernel_call(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
 	row->labels = local.labels;
 	describe(d->record, row, name, is_running);
-	set_frames(d->record, row, frames, walk_stack(&here, frames, STACK_MAX));
+	set_frames(d->record, row, frames, n);
 }
 
 static void drop_ended(struct record *r)

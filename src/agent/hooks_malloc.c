@@ -378,9 +378,15 @@ static void *counted_realloc(void *p, size_t size)
 	return moved;
 }
 
+static char note[512]; /* whose malloc it is */
+
 void hooks_malloc_switch(bool is_on)
 {
-	if (!is_ready() || is_bypassed)
+	if (!is_ready())
+		return;
+	if (is_bypassed && is_on && *note)
+		agent_say("%s", note);
+	if (is_bypassed)
 		return;
 	is_counting = is_on;
 	has_counted |= is_on;
@@ -574,17 +580,13 @@ void hooks_malloc_find(void)
 
 void hooks_malloc_init(void)
 {
-	static char text[512];
-
 	if (!is_ready())
 		return;
-	snprintf(text, sizeof(text),
+	snprintf(note, sizeof(note),
 		 is_bypassed
 			 ? "malloc is that of %s, which comes before the agent: what it allocates "
 			   "is not seen"
 			 : "allocator: %s",
 		 path_of((uintptr_t)next.malloc));
-	if (is_bypassed)
-		agent_say("%s", text);
-	heap_set_note(text);
+	heap_set_note(note);
 }

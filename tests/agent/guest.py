@@ -496,6 +496,15 @@ def allocator_cases():
                    says='comes before the agent')
 
 
+def off_cases():
+    nothing = {f'KILN_{p.upper()}_{what}': None for p in PROFILES for what in ('PROFILE', 'RATE', 'FRACTION')}
+    jemalloc = LIBRARIES + 'libjemalloc.so.2'
+    yield Case('off: nothing is said or written', 'guest_malloc', settings=nothing, profiles=None)
+    yield Case('off: nor about another allocator', 'guest_malloc', profiles=None, base_env={'LD_PRELOAD': jemalloc},
+               settings={**nothing, 'LD_PRELOAD': f'{jemalloc}:{AGENT}'},
+               unless=None if os.path.exists(jemalloc) else 'it is not installed')
+
+
 def allocator_is_named(base, guest):
     """Not seen, and so it is said."""
     comments = kiln('-comments', guest.file('heap'))[1]
@@ -577,7 +586,7 @@ def main():
         return
     compile_all()
     cases = [case for group in (fork_cases, signal_cases, stack_cases, thread_cases, end_cases, limit_cases, load_cases,
-                                build_cases, allocator_cases, company_cases) for case in group()]
+                                build_cases, allocator_cases, off_cases, company_cases) for case in group()]
     named = [(case.name, case) for case in cases]
     named += [('build: setuid', setuid_is_inert), ('record: guest_static', record_says('guest_static', 'static')),
               ('record: guest_static_pie', record_says('guest_static_pie', 'static'))]

@@ -21,7 +21,7 @@ enum {
 	ON_TRACE = 32,
 	ON_THREADS = 64 /* threads are registered as they start */
 };
-extern atomic_uint agent_on;
+extern atomic_uint agent_on __attribute__((visibility("hidden")));
 static inline unsigned agent_is_on(unsigned what)
 {
 	return atomic_load_explicit(&agent_on, memory_order_relaxed) & what;

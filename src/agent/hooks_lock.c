@@ -153,16 +153,20 @@ static pthread_mutex_t *mutex_of(mtx_t *m)
 	return (pthread_mutex_t *)m;
 }
 
-KILN_API int mtx_lock(mtx_t *m)
+static COLD int c11_lock_slowly(mtx_t *m)
 {
-	struct contention c = { 0 };
-	int result;
+	struct contention c = mutex_contention_begins(mutex_of(m));
+	int result = REAL_CALL(mtx_lock)(m);
 
-	if (is_watched() && lock_word(mutex_of(m)) != 0)
-		c = mutex_contention_begins(mutex_of(m));
-	result = REAL_CALL(mtx_lock)(m);
 	contention_ends(&c, "mutex", result == thrd_success);
 	return result;
+}
+
+KILN_API int mtx_lock(mtx_t *m)
+{
+	if (is_likely(!is_watched() || lock_word(mutex_of(m)) == 0))
+		return REAL_CALL(mtx_lock)(m);
+	return c11_lock_slowly(m);
 }
 
 KILN_API int mtx_timedlock(mtx_t *m, const struct timespec *until)
@@ -173,17 +177,21 @@ KILN_API int mtx_timedlock(mtx_t *m, const struct timespec *until)
 	return result;
 }
 
-KILN_API int mtx_unlock(mtx_t *m)
+static COLD int c11_unlock_slowly(mtx_t *m)
 {
-	struct charge owed = { 0 };
-	int result;
+	struct charge owed = mutex_releases(mutex_of(m));
+	int result = REAL_CALL(mtx_unlock)(m);
 
-	if (agent_is_on(ON_MUTEX) && !is_not_awaited(mutex_of(m)))
-		owed = mutex_releases(mutex_of(m));
-	result = REAL_CALL(mtx_unlock)(m);
 	if (result == thrd_success)
 		charge_holder(&owed);
 	return result;
+}
+
+KILN_API int mtx_unlock(mtx_t *m)
+{
+	if (is_likely(!agent_is_on(ON_MUTEX) || is_not_awaited(mutex_of(m))))
+		return REAL_CALL(mtx_unlock)(m);
+	return c11_unlock_slowly(m);
 }
 
 /* ---- locks for readers and writers */
@@ -191,7 +199,7 @@ KILN_API int mtx_unlock(mtx_t *m)
 /* glibc: the first word of one. Readers are counted above these bits. */
 enum { WRITE_PHASE = 1, WRITE_LOCKED = 2, READER_BITS = 3 };
 
-static struct contention read_contention_begins(const pthread_rwlock_t *l)
+static inline bool is_read_free(const pthread_rwlock_t *l)
 {
 	unsigned word = __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED);
 	unsigned held = WRITE_LOCKED;
@@ -199,57 +207,68 @@ static struct contention read_contention_begins(const pthread_rwlock_t *l)
 	/* A writer that waits for readers stops others only if it is preferred. */
 	if (l->__data.__flags == PTHREAD_RWLOCK_PREFER_READER_NP)
 		held |= WRITE_PHASE;
-	if (local.inside || (word & held) != held)
-		return (struct contention){ 0 };
-	return contention_begins_with_holder(l);
+	return (word & held) != held;
 }
 
-static struct contention write_contention_begins(const pthread_rwlock_t *l)
+static inline bool is_write_free(const pthread_rwlock_t *l)
 {
 	unsigned word = __atomic_load_n(&l->__data.__readers, __ATOMIC_RELAXED);
 
-	if (local.inside || ((word & WRITE_LOCKED) == 0 && word >> READER_BITS == 0))
-		return (struct contention){ 0 };
-	return contention_begins_with_holder(l);
+	return (word & WRITE_LOCKED) == 0 && word >> READER_BITS == 0;
 }
 
-#define RWLOCK_HOOK(name, begins, what, parameters, ...)       \
-	KILN_API int name parameters                           \
-	{                                                      \
-		struct contention c = { 0 };                   \
-		int result;                                    \
-                                                               \
-		if (is_watched())                              \
-			c = begins(l);                         \
-		result = REAL_CALL(name)(__VA_ARGS__);         \
-		contention_ends(&c, what, was_waited(result)); \
-		return result;                                 \
+static struct contention rwlock_contention_begins(const pthread_rwlock_t *l)
+{
+	return local.inside ? (struct contention){ 0 } : contention_begins_with_holder(l);
+}
+
+/* `name` with what it is given, for a lock `l` that is free if `is_free` says so. */
+#define RWLOCK_HOOK(name, is_free, what, parameters, ...)          \
+	static COLD int name##_slowly parameters                   \
+	{                                                          \
+		struct contention c = rwlock_contention_begins(l); \
+		int result = REAL_CALL(name)(__VA_ARGS__);         \
+                                                                   \
+		contention_ends(&c, what, was_waited(result));     \
+		return result;                                     \
+	}                                                          \
+	KILN_API int name parameters                               \
+	{                                                          \
+		if (is_likely(!is_watched() || is_free(l)))        \
+			return REAL_CALL(name)(__VA_ARGS__);       \
+		return name##_slowly(__VA_ARGS__);                 \
 	}
 
-RWLOCK_HOOK(pthread_rwlock_rdlock, read_contention_begins, "rwlock read", (pthread_rwlock_t * l), l)
-RWLOCK_HOOK(pthread_rwlock_wrlock, write_contention_begins, "rwlock write", (pthread_rwlock_t * l),
-	    l)
-RWLOCK_HOOK(pthread_rwlock_timedrdlock, read_contention_begins, "rwlock read",
+RWLOCK_HOOK(pthread_rwlock_rdlock, is_read_free, "rwlock read", (pthread_rwlock_t * l), l)
+RWLOCK_HOOK(pthread_rwlock_wrlock, is_write_free, "rwlock write", (pthread_rwlock_t * l), l)
+RWLOCK_HOOK(pthread_rwlock_timedrdlock, is_read_free, "rwlock read",
 	    (pthread_rwlock_t * l, const struct timespec *until), l, until)
-RWLOCK_HOOK(pthread_rwlock_timedwrlock, write_contention_begins, "rwlock write",
+RWLOCK_HOOK(pthread_rwlock_timedwrlock, is_write_free, "rwlock write",
 	    (pthread_rwlock_t * l, const struct timespec *until), l, until)
-RWLOCK_HOOK(pthread_rwlock_clockrdlock, read_contention_begins, "rwlock read",
+RWLOCK_HOOK(pthread_rwlock_clockrdlock, is_read_free, "rwlock read",
 	    (pthread_rwlock_t * l, clockid_t clock, const struct timespec *until), l, clock, until)
-RWLOCK_HOOK(pthread_rwlock_clockwrlock, write_contention_begins, "rwlock write",
+RWLOCK_HOOK(pthread_rwlock_clockwrlock, is_write_free, "rwlock write",
 	    (pthread_rwlock_t * l, clockid_t clock, const struct timespec *until), l, clock, until)
 
-KILN_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
+static COLD int rwlock_unlock_slowly(pthread_rwlock_t *l)
 {
 	struct charge owed = { 0 };
 	int result;
 
 	/* Of readers only the last lets somebody in. */
-	if (agent_is_on(ON_MUTEX) && l->__data.__readers >> READER_BITS <= 1)
+	if (l->__data.__readers >> READER_BITS <= 1)
 		owed = holder_releases(l);
 	result = REAL_CALL(pthread_rwlock_unlock)(l);
 	if (result == 0)
 		charge_holder(&owed);
 	return result;
+}
+
+KILN_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+	if (is_likely(!atomic_load_explicit(&nwaiting, memory_order_relaxed)))
+		return REAL_CALL(pthread_rwlock_unlock)(l);
+	return rwlock_unlock_slowly(l);
 }
 
 /* ---- conditions: the wait is one, and lets others into the mutex */
@@ -340,25 +359,34 @@ static bool was_waited_errno(int result)
 	return result == 0 || errno == ETIMEDOUT;
 }
 
-static struct contention sem_contention_begins(const sem_t *sem)
+static inline bool is_available(const sem_t *sem)
 {
 	const unsigned *value = (const unsigned *)sem; /* glibc: its value is the first word */
 
-	if (!is_watched() || __atomic_load_n(value, __ATOMIC_RELAXED) > 0)
+	return __atomic_load_n(value, __ATOMIC_RELAXED) > 0;
+}
+
+static struct contention sem_contention_begins(const sem_t *sem)
+{
+	if (!is_watched() || is_available(sem))
 		return (struct contention){ 0 };
 	return contention_begins(sem);
 }
 
-KILN_API int sem_wait(sem_t *sem)
+static COLD int sem_wait_slowly(sem_t *sem)
 {
-	struct contention c = sem_contention_begins(sem);
-	int result;
+	struct contention c = contention_begins(sem);
+	int result = REAL_CALL(sem_wait)(sem);
 
-	if (!c.start)
-		return REAL_CALL(sem_wait)(sem);
-	result = REAL_CALL(sem_wait)(sem);
 	contention_ends(&c, "semaphore", was_waited_errno(result));
 	return result;
+}
+
+KILN_API int sem_wait(sem_t *sem)
+{
+	if (is_likely(!is_watched() || is_available(sem)))
+		return REAL_CALL(sem_wait)(sem);
+	return sem_wait_slowly(sem);
 }
 
 KILN_API int sem_timedwait(sem_t *sem, const struct timespec *until)

@@ -7,6 +7,7 @@
 #ifndef AGENT_LOCKS_H
 #define AGENT_LOCKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ struct charge {
 	int64_t stands_for;
 };
 struct charge holder_releases(const void *lock);
+/* How many wait for a holder now, of any lock: without them there is nothing to ask. */
+extern atomic_uint nwaiting __attribute__((visibility("hidden")));
 void charge_holder(const struct charge *c);
 
 #endif

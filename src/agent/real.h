@@ -9,7 +9,7 @@ struct real {
 #include "agent/real.def"
 #undef REAL
 };
-extern struct real real;
+extern struct real real __attribute__((visibility("hidden"))); /* found without a table */
 void real_init(void);
 
 /* REAL_CALL(pthread_join)(thread, &result) */

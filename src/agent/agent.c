@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -290,19 +289,6 @@ static bool is_wanted_program(void)
 	       (shown && fnmatch(settings.exe, shown, 0) == 0);
 }
 
-/* Is there another copy of the agent in this program, which comes before this one? */
-static bool is_a_copy(void)
-{
-	ElfW(Sym) *symbol = NULL;
-	Dl_info first, here;
-
-	/* A program may have a stub of that name, which leads here. */
-	return dladdr1(dlsym(RTLD_DEFAULT, "kiln_serve"), &first, (void **)&symbol,
-		       RTLD_DL_SYMENT) &&
-	       symbol && symbol->st_shndx != SHN_UNDEF && dladdr(&parts, &here) &&
-	       first.dli_fbase != here.dli_fbase;
-}
-
 static bool must_be_inert(void)
 {
 	const char *sanitizer;
@@ -311,7 +297,7 @@ static bool must_be_inert(void)
 		return true; /* nor is the environment to be trusted */
 	if (!dlvsym)
 		return true; /* another libc than we know */
-	if (is_a_copy())
+	if (real_other_copy())
 		return true;
 	say_init();
 	settings_read();

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/real.h"
 #include "kiln.h"
 
 enum { EARLY_BYTES = 64 << 10, EARLY_ALIGN = 16, PAGE = 4096 };
@@ -112,7 +113,9 @@ static bool is_ours(uintptr_t function)
 /* Two copies would call each other for ever. */
 static bool is_of_a_copy(uintptr_t function)
 {
-	return file_of(function) == file_of((uintptr_t)dlsym(RTLD_DEFAULT, "kiln_serve"));
+	const void *copy = real_other_copy();
+
+	return copy && file_of(function) == copy;
 }
 
 /* The message is not the program's. dlerror would translate it, and wait for a lock of setlocale

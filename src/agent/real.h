@@ -12,6 +12,10 @@ struct real {
 extern struct real real __attribute__((visibility("hidden"))); /* found without a table */
 void real_init(void);
 
+/* Where another copy of the agent is loaded that comes before this one, as in a program that is
+ * linked with libkiln.a; NULL: there is none. */
+const void *real_other_copy(void);
+
 /* REAL_CALL(pthread_join)(thread, &result) */
 #define REAL_CALL(name)                                               \
 	(__extension__(__typeof__(&name))(real.name##_ ? real.name##_ \

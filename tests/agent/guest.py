@@ -257,6 +257,7 @@ def compile_all():
         compiler('guest_asan_clang', 'guest_malloc.c', '-fsanitize=address', by=['clang']),
         compiler('guest_tsan_clang', 'guest_malloc.c', '-fsanitize=thread', by=['clang']),
         compiler('guest_musl', 'guest_malloc.c', by=['musl-gcc']),
+        compiler('guest_archive', 'guest_end.c', '-Wl,-u,kiln_serve', AGENT[:-2] + 'a'),
     ]
     for allocator in ('jemalloc', 'tcmalloc_minimal', 'mimalloc'):
         optional.append(compiler('guest_with_' + allocator, 'guest_malloc.c', f'-l:lib{allocator}.so.*'))
@@ -517,6 +518,8 @@ def company_cases():
     shutil.copy(AGENT, again)
     yield Case('company: the agent twice', 'guest_end', 'returns', cpu=['burn_to_the_end'], check=one_file_of_each_copy,
                settings={'LD_PRELOAD': f'{AGENT}:{again}'})
+    yield Case('company: the agent linked in and preloaded', 'guest_archive', 'returns', check=one_file_of_each_copy,
+               cpu=['burn_to_the_end'], heap=['burn_to_the_end'], unless=missing('guest_archive'))
     profiler = LIBRARIES + 'libprofiler.so.0'
     yield Case('company: gperftools', 'guest_end', 'returns', cpu=['burn_to_the_end'],
                unless=None if os.path.exists(profiler) else 'it is not installed', may_differ=True,

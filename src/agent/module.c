@@ -11,10 +11,12 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <time.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/kernel.h"
 #include "agent/memory.h"
 #include "agent/modules.h"
 #include "agent/unwind.h"
@@ -326,7 +328,7 @@ static bool has_unloadable(void)
 	return false;
 }
 
-void modules_update(bool later)
+static void update(bool later)
 {
 	struct update u = { .later = later }, again = { .later = later };
 	bool is_done, has_more;
@@ -349,6 +351,17 @@ void modules_update(bool later)
 		lock_give(&update_lock);
 	if (!is_done)
 		agent_wake();
+}
+
+/* A child must not find the loader's lock taken by a thread of ours, which it does not have. */
+static atomic_int nlooking, nforking;
+
+void modules_update(bool later)
+{
+	atomic_fetch_add(&nlooking, 1);
+	if (!atomic_load(&nforking))
+		update(later);
+	atomic_fetch_sub(&nlooking, 1);
 }
 
 unsigned modules_count(void)
@@ -403,18 +416,33 @@ static int64_t work(int64_t now)
 	return now + (pause < most ? pause : most);
 }
 
+enum { PATIENCE_MS = 50 };
+
 static void before_fork(void)
 {
+	struct timespec pause = { 0, 1000000 };
+
+	atomic_fetch_add(&nforking, 1);
+	for (int i = 0; i < PATIENCE_MS && atomic_load(&nlooking); i++)
+		kernel_call(SYS_nanosleep, (long)&pause, 0, 0, 0);
 	lock_take(&update_lock);
 }
 
 static void after_fork(void)
 {
 	lock_give(&update_lock);
+	atomic_fetch_sub(&nforking, 1);
+}
+
+static void in_child(void)
+{
+	atomic_store(&nlooking, 0);
+	atomic_store(&nforking, 1);
+	after_fork();
 }
 
 const struct agent_part part_modules = { .name = "modules",
 					 .work = work,
 					 .before_fork = before_fork,
 					 .after_fork = after_fork,
-					 .in_child = after_fork };
+					 .in_child = in_child };

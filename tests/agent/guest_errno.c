@@ -70,9 +70,13 @@ static int memory(void)
 	return 0;
 }
 
+static sem_t is_held, is_tried;
+
 static void *hold(void *argument)
 {
 	pthread_mutex_lock(&lock);
+	sem_post(&is_held);
+	sem_wait(&is_tried);
 	nap(30);
 	pthread_mutex_unlock(&lock);
 	return argument;
@@ -91,11 +95,14 @@ static int locks(void)
 
 	sem_init(&sem, 0, 0);
 	mtx_init(&c11, mtx_plain);
+	sem_init(&is_held, 0, 0);
+	sem_init(&is_tried, 0, 0);
 	SHOW(pthread_create(&thread, NULL, hold, NULL));
-	nap(10);
+	sem_wait(&is_held);
 	SHOW(pthread_mutex_trylock(&lock));
 	SHOW(pthread_mutex_timedlock(&lock, &past));
 	SHOW(pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &past));
+	sem_post(&is_tried);
 	SHOW(pthread_mutex_lock(&lock));
 	SHOW(pthread_cond_timedwait(&cond, &lock, &past));
 	SHOW(pthread_mutex_unlock(&lock));

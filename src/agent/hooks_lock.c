@@ -558,10 +558,16 @@ static long futex_wait(syscall_function *real_one, long word, long operation, lo
 	return result;
 }
 
+#ifdef __clang__
+#define NO_TAIL_CALLS __attribute__((disable_tail_calls))
+#else
+#define NO_TAIL_CALLS __attribute__((optimize("no-optimize-sibling-calls")))
+#endif
+
 /* A copy of the last argument is passed on. Were it left to the compiler to write it back where it
  * came from, that would be a variable of whoever gave fewer arguments. */
-__attribute__((used, optimize("no-optimize-sibling-calls"))) static long
-syscall_slowly(long number, long a, long b, long c, long d, long e, long f)
+NO_TAIL_CALLS __attribute__((used)) static long syscall_slowly(long number, long a, long b, long c,
+							       long d, long e, long f)
 {
 	syscall_function *real_one = __extension__(syscall_function *)(void *) REAL_CALL(syscall);
 

@@ -275,7 +275,9 @@ static void write_sample(struct out *o, const struct trace *t, const struct even
 
 static void write_event(struct out *o, const struct trace *t, const struct event *e)
 {
-	switch (e->kind) {
+	unsigned kind = atomic_load_explicit(&e->kind, memory_order_relaxed);
+
+	switch (kind) {
 	case EVENT_SPAN:
 		write_span(o, t, e);
 		break;

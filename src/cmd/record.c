@@ -168,7 +168,7 @@ static bool check_elf(FILE *f, const char *path, const unsigned char *head, stru
 	if (!*interpreter)
 		return err_set(e, ERR_USAGE,
 			       "%s: a static program, nothing can be loaded into it; "
-			       "link libkiln.a into it instead, see kiln-agent(7)",
+			       "link it dynamically, or use perf record; see kiln-agent(7)",
 			       path);
 	if (strstr(interpreter, "musl"))
 		return err_set(e, ERR_USAGE,

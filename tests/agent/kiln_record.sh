@@ -68,7 +68,7 @@ check "is told" prints 'no-such-program: there is no such program'
 echo 'int main(void) { return 0; }' >t.c
 if ${CC:-gcc} -static -o static t.c 2>/dev/null; then
 	check "a static program" record 2 ./static
-	check "is told what to do" prints 'static program.*link libkiln.a'
+	check "is told what to do" prints 'static program.*link it dynamically'
 fi
 if ${CC:-gcc} -m32 -o small t.c 2>/dev/null; then
 	check "a 32-bit program" record 2 ./small

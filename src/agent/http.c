@@ -253,10 +253,9 @@ static void go_on_with_body(struct connection *c)
 
 	while (!c->body.is_over && !c->body.is_wrong && at < c->used) {
 		at += body_take(&c->body, c->in + at, c->used - at, &data, &ndata);
-		if (ndata && c->exchange.request.has_form)
+		if (ndata && !http.handler->body(&c->exchange, data, ndata) &&
+		    c->exchange.request.has_form)
 			take_form(c, data, ndata);
-		else if (ndata)
-			http.handler->body(&c->exchange, data, ndata);
 	}
 	c->used -= at - c->head_size;
 	memmove(c->in + c->head_size, c->in + at, c->used - c->head_size);

@@ -21,12 +21,15 @@ struct exchange {
 	void (*finish)(struct exchange *x);
 	int64_t until;
 	bool has_left;
-	void *data; /* the handler's */
+	void *data; /* the handler's, for `finish` */
+	/* The handler's, for what comes in pieces. */
+	char rest[32];
+	size_t nrest;
 };
 
 struct http_handler {
-	/* A piece of the request's body, unless that is a form. */
-	void (*body)(struct exchange *x, const char *p, size_t n);
+	/* A piece of the request's body. False: no use for it, so it may be a form's. */
+	bool (*body)(struct exchange *x, const char *p, size_t n);
 	/* All of it is there. */
 	void (*answer)(struct exchange *x);
 };

@@ -374,35 +374,30 @@ static void answer_cmdline(struct exchange *x)
 
 /* ---- symbol: addresses with '+' between them */
 
-/* An address of which a part may come with the next piece. */
-struct word {
-	char text[32];
-	size_t n;
-};
-
-static void end_word(struct exchange *x, struct word *w)
+static void end_word(struct exchange *x)
 {
 	char name[4096], *end;
 	uint64_t address, offset;
 
-	w->text[w->n < sizeof(w->text) ? w->n : 0] = '\0';
-	w->n = 0;
-	if (w->text[0] < '0' || w->text[0] > '9')
+	x->rest[x->nrest < sizeof(x->rest) ? x->nrest : 0] = '\0';
+	x->nrest = 0;
+	if (x->rest[0] < '0' || x->rest[0] > '9')
 		return;
-	address = strtoull(w->text, &end, 0);
+	address = strtoull(x->rest, &end, 0);
 	if (*end || !address || x->body.n > SYMBOLS_MAX)
 		return;
 	if (symbol_name(frame_of(address), name, sizeof(name), &offset))
 		out_format(&x->body, "%#llx %s\n", (unsigned long long)address, name);
 }
 
-static void take_words(struct exchange *x, struct word *w, const char *p, size_t n)
+/* Of the last one a part may come with the next piece. */
+static void take_words(struct exchange *x, const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (p[i] == '+')
-			end_word(x, w);
-		else if (w->n < sizeof(w->text))
-			w->text[w->n++] = p[i];
+			end_word(x);
+		else if (x->nrest < sizeof(x->rest))
+			x->rest[x->nrest++] = p[i];
 	}
 }
 
@@ -418,37 +413,22 @@ static bool is_symbol(const struct exchange *x)
 	       strcmp(x->request.path, "/pprof/symbol") == 0;
 }
 
-static struct word *word_of(struct exchange *x)
+static bool take_body(struct exchange *x, const char *p, size_t n)
 {
-	if (!x->data)
-		x->data = pages_map(sizeof(struct word));
-	return x->data;
-}
-
-static void take_body(struct exchange *x, const char *p, size_t n)
-{
-	struct word *w = is_symbol(x) ? word_of(x) : NULL;
-
-	if (!w || x->request.method != METHOD_POST)
-		return;
+	if (!is_symbol(x) || x->request.method != METHOD_POST)
+		return false;
 	begin_symbols(x);
-	take_words(x, w, p, n);
+	take_words(x, p, n);
+	return true;
 }
 
 static void answer_symbol(struct exchange *x)
 {
-	struct word *w = word_of(x);
-	bool is_post = x->request.method == METHOD_POST;
-	const char *from = is_post ? x->request.form : x->request.query;
-
 	x->type = plain_text;
 	begin_symbols(x);
-	if (w && from)
-		take_words(x, w, from, strlen(from));
-	if (w)
-		end_word(x, w);
-	pages_unmap(w, sizeof(*w));
-	x->data = NULL;
+	if (x->request.method != METHOD_POST)
+		take_words(x, x->request.query, strlen(x->request.query));
+	end_word(x);
 }
 
 /* ---- where to go */

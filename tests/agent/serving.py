@@ -120,6 +120,10 @@ def test_bodies(s):
     status, _, text = s.get("/debug/pprof/symbol", method="POST", body=b"0x1+%#x+0" % pc)
     want = b"num_symbols: 1\n%#x %s\n" % (pc, name.encode())
     ok((status, text) == (200, want), "symbol by POST", text)
+    form = b"+".join([b"%#x" % pc] * 1000)
+    answer = s.raw(b"POST /debug/pprof/symbol HTTP/1.0\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                   b"Content-Length: %d\r\n\r\n" % len(form) + form)
+    ok(answer.count(name.encode()) == 1000, "as a form too", answer[:200])
     ok(s.get("/pprof/symbol?%#x" % pc)[2] == want, "symbol by GET, on gperftools' path")
     start = time.time()
     body = b"+".join([b"%#x" % pc] * 600000)

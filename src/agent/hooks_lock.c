@@ -219,7 +219,9 @@ static inline bool is_write_free(const pthread_rwlock_t *l)
 
 static struct contention rwlock_contention_begins(const pthread_rwlock_t *l)
 {
-	return local.inside ? (struct contention){ 0 } : contention_begins_with_holder(l);
+	struct contention none = { 0 };
+
+	return local.inside ? none : contention_begins_with_holder(l);
 }
 
 /* `name` with what it is given, for a lock `l` that is free if `is_free` says so. */

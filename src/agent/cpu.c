@@ -430,12 +430,11 @@ static void count_at_origin(frame_t origin, uint64_t ticks)
 	add_ticks(stack_add(&frame, 1), 0, ticks);
 }
 
+/* Those of other arguments are asked last, when all is known. */
 static void count_like_kin(const struct sample *s)
 {
 	struct kin *k = kin_of(s->kin);
 
-	if (!k || !k->stack)
-		k = kin_of(s->origin);
 	if (!k) {
 		count_at_origin(s->origin, s->weight);
 	} else if (k->stack) {
@@ -483,11 +482,15 @@ void cpu_count_lost(uint64_t ticks)
 
 static void count_owed(void)
 {
-	for (uint32_t i = 0; i < KINS_MAX; i++)
-		if (kins[i].owed) {
+	for (uint32_t i = 0; i < KINS_MAX; i++) {
+		const struct kin *same = kins[i].owed ? kin_of(kins[i].origin) : NULL;
+
+		if (same && same->stack)
+			add_ticks(same->stack, same->labels, kins[i].owed);
+		else if (kins[i].owed)
 			count_at_origin(kins[i].origin, kins[i].owed);
-			kins[i].owed = 0;
-		}
+		kins[i].owed = 0;
+	}
 }
 
 /* ---- profiles */

@@ -245,7 +245,8 @@ def test_daemon(folder):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     env = dict(os.environ, LD_PRELOAD=AGENT, KILN_PPROF_ADDR=f":{port}")
-    p = subprocess.Popen([folder + "/served", "daemon"], stdin=subprocess.PIPE, env=env, cwd=folder)
+    p = subprocess.Popen([folder + "/served", "daemon"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, env=env, cwd=folder)
     p.wait(10)
     time.sleep(1)
     answer = b""

@@ -9,18 +9,17 @@ struct thread;
 
 /* All zero in a thread that the agent has not met yet. Signal handlers read and write it. */
 struct local {
-	int64_t heap_left;    /* bytes until an allocation is sampled; see heap.c */
-	uint32_t heap_epoch;  /* what it was drawn for */
-	uint32_t inside;      /* above 0 the agent itself runs: hooks just pass calls on */
-	uint32_t tid;	      /* 0: not asked yet */
-	uint64_t random;      /* 0: not seeded yet */
-	uintptr_t stack_top;  /* where its stack ends; 0: not known */
-	uintptr_t stack_low;  /* and where it begins: all in between can be read. 0: not known */
-	uint32_t labels;      /* a set of labels, see label.h; 0: none */
-	uint32_t nsignals;    /* of ours that broke a system call: who waits goes on, see wait.h */
-	int error;	      /* errno before the last of these calls */
-	struct thread *self;  /* see thread.h; or NULL */
-	uint64_t cpu_counted; /* nanoseconds of its time that samples stand for */
+	int64_t heap_left;   /* bytes until an allocation is sampled; see heap.c */
+	uint32_t heap_epoch; /* what it was drawn for */
+	uint32_t inside;     /* above 0 the agent itself runs: hooks just pass calls on */
+	uint32_t tid;	     /* 0: not asked yet */
+	uint64_t random;     /* 0: not seeded yet */
+	uintptr_t stack_top; /* where its stack ends; 0: not known */
+	uintptr_t stack_low; /* and where it begins: all in between can be read. 0: not known */
+	uint32_t labels;     /* a set of labels, see label.h; 0: none */
+	uint32_t nsignals;   /* of ours that broke a system call: who waits goes on, see wait.h */
+	int error;	     /* errno before the last of these calls */
+	struct thread *self; /* see thread.h; or NULL */
 };
 
 /* Fast to reach, and never allocated late. */

@@ -25,15 +25,14 @@ static int write_record(const struct agent_profile *p, struct record *r, int fd)
 
 KILN_API int kiln_start_cpu_profile(int fd)
 {
-	int kept = errno, failed, none = 0;
+	int kept = errno, failed;
 
 	if (fd < 0)
 		return -EBADF;
 	agent_enter();
-	failed = agent_is_inert						   ? -EPERM
-		 : !cpu_start((int)settings.cpu_rate)			   ? -errno
-		 : !atomic_compare_exchange_strong(&cpu_fd, &none, fd + 1) ? -EBUSY
-									   : 0;
+	failed = agent_is_inert ? -EPERM : cpu_start((int)settings.cpu_rate) ? 0 : -errno;
+	if (!failed)
+		atomic_store(&cpu_fd, fd + 1); /* a child may still have its parent's */
 	agent_leave();
 	errno = kept;
 	return failed;

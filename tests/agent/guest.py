@@ -123,6 +123,8 @@ class Run:
             out, err = p.communicate()
             self.status = 'hangs'
         running.discard(p)
+        if os.path.exists(f'/tmp/perf-{p.pid}.map'):
+            os.unlink(f'/tmp/perf-{p.pid}.map')  # the case of code that is made at run time
         self.out = (first + out).decode(errors='replace').replace(self.directory, 'DIR')
         self.err = err.decode(errors='replace').replace(self.directory, 'DIR')
 

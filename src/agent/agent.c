@@ -26,6 +26,8 @@
 #include "agent/real.h"
 #include "agent/thread.h"
 
+#pragma weak dlvsym /* see weak.h */
+
 enum { SECOND = 1000000000, STACK_BYTES = 256 << 10 };
 
 #define PART(name) extern const struct agent_part part_##name;

@@ -167,7 +167,7 @@ struct knock {
 };
 
 /* Runs beside the thread whose thread-local data it has: it touches none. */
-__attribute__((optimize("no-stack-protector"))) static int knock_again(void *argument)
+__attribute__((no_stack_protector)) static int knock_again(void *argument)
 {
 	const struct knock *k = argument;
 	struct timespec soon = { 0, 1000000 };

@@ -8,6 +8,8 @@
 
 #include "agent/sort.h"
 
+#pragma weak mallinfo2 /* see weak.h */
+
 /* In the order of the profile's values. */
 enum { ALLOC_OBJECTS, ALLOC_BYTES, IN_USE_OBJECTS, IN_USE_BYTES };
 

@@ -19,6 +19,8 @@
 #include "agent/real.h"
 #include "kiln.h"
 
+#pragma weak dladdr1 /* see weak.h */
+
 enum { EARLY_BYTES = 64 << 10, EARLY_ALIGN = 16, PAGE = 4096 };
 
 /* ---- who is next */

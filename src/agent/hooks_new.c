@@ -13,6 +13,8 @@
 
 #include "kiln.h"
 
+#pragma weak dladdr1 /* see weak.h */
+
 /* size, [alignment], [nothrow] */
 typedef void *new_function(size_t size, size_t second, const void *third);
 /* p, [size], [alignment], [nothrow] */

@@ -405,8 +405,8 @@ void modules_expect(void)
 
 static int64_t work(int64_t now)
 {
-	int64_t pause = atomic_load(&pause_ns),
-		most = agent_is_on(ON_CPU | ON_WALL) ? OFTEN_NS : SELDOM_NS;
+	long long pause = atomic_load(&pause_ns),
+		  most = agent_is_on(ON_CPU | ON_WALL) ? OFTEN_NS : SELDOM_NS;
 
 	if (!agent_is_on(~0u))
 		return INT64_MAX;

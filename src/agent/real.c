@@ -5,6 +5,8 @@
 
 #include "agent/local.h"
 
+#pragma weak dlvsym /* see weak.h */
+
 struct real real;
 
 static void *find(const char *name, const char *version)

@@ -50,7 +50,7 @@ bool thread_is_agent(uint32_t tid)
 
 static _Atomic(void *) places;
 static atomic_uint nplaces;
-static atomic_ullong free_top;
+static _Atomic uint64_t free_top;
 
 struct thread *thread_place(uint32_t i)
 {

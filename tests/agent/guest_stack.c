@@ -176,7 +176,7 @@ NOT_INLINED static void calls_code(void (*code)(uint64_t))
 
 static int jit(void)
 {
-	void (*code[2])(uint64_t) = { make_code(false), make_code(true) };
+	void (*without)(uint64_t) = make_code(false), (*with)(uint64_t) = make_code(true);
 	int64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 300000000;
 	char path[50];
 	FILE *names;
@@ -184,10 +184,10 @@ static int jit(void)
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	names = fopen(path, "w");
 	fprintf(names, "%lx 40 loop_without_frame\n%lx 40 loop_with_frame\n",
-		(unsigned long)(uintptr_t)code[0], (unsigned long)(uintptr_t)code[1]);
+		(unsigned long)(uintptr_t)without, (unsigned long)(uintptr_t)with);
 	fclose(names);
 	for (int i = 0; clock_ns(CLOCK_THREAD_CPUTIME_ID) < end; i++)
-		calls_code(code[i % 2]);
+		calls_code(i % 2 ? with : without);
 	return 0;
 }
 

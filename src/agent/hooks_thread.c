@@ -38,6 +38,7 @@ static void thread_ends(void *place)
 			return;
 	}
 	agent_enter();
+	local.is_between = true;
 	cpu_thread_ends();
 	if (agent_is_on(ON_TRACE))
 		trace_thread_ends();
@@ -91,7 +92,9 @@ static void thread_begins(struct thread *t, void *frame)
 	pthread_setspecific(key, t);
 	if (agent_is_on(ON_TRACE))
 		trace_thread_begins();
+	local.is_between = true;
 	cpu_thread_starts();
+	local.is_between = false;
 	agent_leave();
 }
 

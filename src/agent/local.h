@@ -20,6 +20,7 @@ struct local {
 	uint32_t nsignals;   /* of ours that broke a system call: who waits goes on, see wait.h */
 	int error;	     /* errno before the last of these calls */
 	struct thread *self; /* see thread.h; or NULL */
+	bool is_between;     /* its first or last act, which is ours: no tick stands for it */
 };
 
 /* Fast to reach, and never allocated late. */

@@ -648,7 +648,8 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 	struct cpu_timer *first = atomic_load_explicit(&cpu_timers, memory_order_relaxed);
 	uint32_t tid = atomic_load_explicit(&timer->tid, memory_order_relaxed);
 
-	if (!tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU))
+	/* What a thread used when it ends and has no ticks for is given to its other stacks. */
+	if (!tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU) || local.is_between)
 		return;
 	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
 	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),

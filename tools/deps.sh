@@ -27,7 +27,10 @@ for job; do
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
 	difftest) need="$need python3 binutils llvm graphviz g++ libc6-dbg libgoogle-perftools4" ;;
-	bench) need="$need golang-go python3 golang-github-google-pprof-dev llvm g++ binutils" ;;
+	bench)
+		need="$need golang-go python3 golang-github-google-pprof-dev llvm g++ binutils"
+		need="$need libgoogle-perftools-dev libjemalloc2 heaptrack musl-tools libunwind-dev"
+		;;
 	*) echo "deps.sh: no such job: $job" >&2; exit 2 ;;
 	esac
 done

@@ -64,19 +64,32 @@ def stacks(path):
     return found
 
 
-def check_kinds(program, hz):
+def judge_kinds(program, hz):
+    """[(is it so, what, why not)]"""
     out, path = run(program, "300", KILN_CPU_RATE=str(hz))
+    found_all = []
     truth = {line.split()[0]: int(line.split()[1]) for line in out.splitlines()}
     found, total, text = sums(path)
     for name, ns in truth.items():
         share = found.get(name, 0) / ns
         if name == "on_blocked":
-            ok("block signal" in text and found.get("run_blocked", 0) / ns > 0.8,
-               f"{hz} Hz: who blocks the signal is named", text)
+            found_all.append(("block signal" in text and found.get("run_blocked", 0) / ns > 0.8,
+                              f"{hz} Hz: who blocks the signal is named", text))
         else:
-            ok(0.85 < share < 1.15, f"{hz} Hz: {name} has its share", f"{share}\n{text}")
+            found_all.append((0.85 < share < 1.15, f"{hz} Hz: {name} has its share", f"{share}\n{text}"))
     share = total / sum(truth.values())
-    ok(0.95 < share < 1.06, f"{hz} Hz: all of it", f"{share}\n{text}")
+    found_all.append((0.95 < share < 1.06, f"{hz} Hz: all of it", f"{share}\n{text}"))
+    return found_all
+
+
+def check_kinds(program, hz):
+    """Samples are chance, and a busy machine makes it worse: what is wrong is wrong three times."""
+    for _ in range(3):
+        verdicts = judge_kinds(program, hz)
+        if all(verdict[0] for verdict in verdicts):
+            break
+    for verdict in verdicts:
+        ok(*verdict)
 
 
 def check_stacks(program):

@@ -47,8 +47,10 @@ __attribute__((noinline)) void hold_lock(void)
 
 static void *run_locks(void *arg)
 {
-	for (;;)
+	for (;;) {
 		hold_lock();
+		pause_ms(1); /* or one of them might have it for ever */
+	}
 	return arg;
 }
 

@@ -161,7 +161,7 @@ check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
 # Of the agent alone.
 check-agent: $(KILN) $(AGENT)
 	KILN=$(abspath $(KILN)) AGENT=$(abspath $(filter %.so,$(AGENT))) BUILD=$(BUILD) \
-		prove --failures --comments --exec '' -j$(JOBS) $(AGENT_TESTS)
+		tests/agent/lib/run $(JOBS) $(AGENT_TESTS)
 
 browser: $(KILN) $(OUT)/data/done
 	@tools/deps.sh browser test

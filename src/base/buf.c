@@ -143,6 +143,15 @@ void buf_int_pad(struct buf *b, int64_t v, size_t width)
 	buf_add(b, text + 20 - n, n);
 }
 
+void buf_hex16(struct buf *b, uint64_t v)
+{
+	char text[16];
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = "0123456789abcdef"[v >> (60 - 4 * i) & 15];
+	buf_add(b, text, sizeof(text));
+}
+
 void buf_hex(struct buf *b, uint64_t v)
 {
 	char text[16];

@@ -70,6 +70,8 @@ void buf_int(struct buf *b, int64_t v);
 /* As %*d. */
 void buf_int_pad(struct buf *b, int64_t v, size_t width);
 void buf_hex(struct buf *b, uint64_t v);
+/* As %016x. */
+void buf_hex16(struct buf *b, uint64_t v);
 
 static inline struct str buf_view(const struct buf *b)
 {

@@ -544,6 +544,24 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like, 
 	arena_release(&scratch);
 }
 
+/* Edges near some nodes, taken from the edges between all that are kept, if those are known. */
+static bool select_edges(struct arena *a, struct graph *g, const struct edge_walk *walk)
+{
+	const struct graph_params *params = walk->params;
+	struct arena scratch = { 0 };
+	struct edge_key all = { choose_fates(&scratch, walk->f, walk->kept, NULL), walk->f->nnodes,
+				params->near, params->visual };
+	bool found = params->near && memo_find_edges(a, g, &all, params);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; found && i < g->nedges; i++)
+		if (walk->wanted[g->edges[i].from] || walk->wanted[g->edges[i].to])
+			g->edges[n++] = g->edges[i];
+	g->nedges = found ? n : g->nedges;
+	arena_release(&scratch);
+	return found;
+}
+
 void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 {
 	const struct graph_params *params = walk->params;
@@ -558,7 +576,7 @@ void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 				  .from_mask = params->near ? WANTED : 0 };
 	struct edge_key key = { pass.fates, walk->f->nnodes, params->near, params->visual };
 
-	if (with_tags || !memo_find_edges(a, g, &key, params)) {
+	if (with_tags || (!memo_find_edges(a, g, &key, params) && !select_edges(a, g, walk))) {
 		count_all(a, g, &pass, with_tags);
 		if (!with_tags)
 			memo_keep_edges(g, &key, params);

@@ -93,7 +93,7 @@ void node_info_text(struct buf *out, const struct profile *p, const struct node_
 	size_t start = out->n;
 
 	if (i->address)
-		buf_printf(out, "%016llx", (unsigned long long)i->address);
+		buf_hex16(out, i->address);
 	if (i->name) {
 		if (out->n > start)
 			buf_char(out, ' ');

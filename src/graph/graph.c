@@ -355,7 +355,8 @@ static void trim(struct trimmer *t, const uint32_t *kept)
 {
 	struct graph *g = t->g;
 
-	graph_sort(g, t->p, t->params);
+	if (t->params->sort != GRAPH_SORT_NONE)
+		graph_sort(g, t->p, t->params);
 	if (t->params->max_nodes > 0 && select_top(t) < g->norder) {
 		kept = keep_top(t, kept, select_top(t));
 		graph_sort(g, t->p, t->params);
@@ -392,6 +393,8 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 	g->original_count = g->norder;
 	if (params->visual && !g->is_tree)
 		count_edges(&t, kept);
+	if (stop_asked(params->stop))
+		return;
 	if (params->visual)
 		trim_visual(&t, kept);
 	else

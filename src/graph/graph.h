@@ -64,7 +64,7 @@ struct graph {
 	bool is_tree, is_visual;
 };
 
-enum graph_sort { GRAPH_SORT_FLAT, GRAPH_SORT_CUM };
+enum graph_sort { GRAPH_SORT_FLAT, GRAPH_SORT_CUM, GRAPH_SORT_NONE };
 
 struct graph_params {
 	struct granularity keep; /* what tells frames apart */

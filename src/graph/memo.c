@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_BASES = 4, MAX_EDGE_LISTS = 4, MAX_EDGES = 1 << 20 };
+enum { MAX_BASES = 4, MAX_EDGE_LISTS = 8, MAX_EDGES = 1 << 20 };
 
 /* What they depend on, beside the profile. */
 struct base_key {
@@ -33,7 +33,7 @@ struct graph_memo {
 	struct graph_memo *whole; /* of the profile before filters; NULL: this is it */
 	const struct profile *all;
 	enum memo_kind kind;
-	bool *repeats; /* of the whole: by row, samples that have some function twice */
+	bool *repeats; /* by row: samples that have some function twice; NULL: not known */
 	struct base bases[MAX_BASES]; /* the one that was used last comes first */
 	size_t nbases;
 };
@@ -212,8 +212,8 @@ static bool weights_by_difference(struct arena *a, struct weights *w,
 	uint32_t n = walk->f->nnodes;
 	bool ok;
 
-	if (walk->locations || !whole || !whole->weights.flat || whole->frames.nnodes != n ||
-	    p->nsamples <= m->all->nsamples / 2)
+	if (walk->locations || walk->found_repeats || !whole || !whole->weights.flat ||
+	    whole->frames.nnodes != n || p->nsamples <= m->all->nsamples / 2)
 		return false;
 	others.samples = other_samples(&scratch, m->all, p, &others.nsamples);
 	ok = others.nsamples == m->all->nsamples - p->nsamples;
@@ -269,9 +269,10 @@ static void find_repeats(struct graph_memo *m, struct weights_walk *walk)
 {
 	const struct granularity *keep = &walk->params->keep;
 
-	walk->repeats = keep->function ? (m->whole ? m->whole : m)->repeats : NULL;
-	if (!m->whole && !m->repeats && keep->function && keep->inlines && !keep->filename &&
-	    !keep->line && !keep->address && !walk->params->with_objects)
+	if (keep->function)
+		walk->repeats = m->whole && m->whole->repeats ? m->whole->repeats : m->repeats;
+	if (!walk->repeats && keep->function && keep->inlines && !keep->filename && !keep->line &&
+	    !keep->address && !walk->params->with_objects)
 		m->repeats = walk->found_repeats = new_repeats(walk->p);
 }
 
@@ -283,16 +284,18 @@ static void count_once(struct arena *a, struct weights *w, struct weights_walk *
 }
 
 /* Weights that may not be complete are only for this once. */
-static void keep_weights(struct arena *a, struct graph_memo *m, struct base *b, struct weights *w,
-			 struct arena *memory, const struct graph_params *params)
+static void keep_weights(struct arena *a, struct base *b, struct weights *w, struct arena *memory,
+			 const struct weights_walk *walk)
 {
-	if (!stop_asked(params->stop)) {
+	struct graph_memo *m = walk->params->memo;
+
+	if (!stop_asked(walk->params->stop)) {
 		b->weights = *w;
 		arena_join(&b->arena, memory);
 		return;
 	}
 	arena_join(a, memory);
-	if (!m->whole) {
+	if (walk->found_repeats) {
 		free(m->repeats);
 		m->repeats = NULL;
 		w->repeats = NULL;
@@ -325,7 +328,7 @@ void memo_weights(struct arena *a, struct weights *w, const struct profile *p,
 	walk.with_locations = walk.repeats || walk.found_repeats;
 	if (!weights_by_difference(&memory, w, &walk))
 		weights_count(&memory, w, &walk);
-	keep_weights(a, m, b, w, &memory, params);
+	keep_weights(a, b, w, &memory, &walk);
 }
 
 /* ---- edges */

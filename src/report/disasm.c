@@ -489,6 +489,6 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 const struct report report_disasm = {
 	.name = "disasm",
 	.flags = REPORT_GRAPH | REPORT_NO_EDGES | REPORT_UNTRIMMED | REPORT_ADDRESSES |
-		 REPORT_NOINLINES | REPORT_OBJECTS | REPORT_OWN_UNITS,
+		 REPORT_NOINLINES | REPORT_OBJECTS | REPORT_OWN_UNITS | REPORT_UNSORTED,
 	.run = run,
 };

@@ -64,7 +64,9 @@ static void build_graph(struct report_run *r, unsigned flags)
 			    .without_edges = flags & REPORT_NO_EDGES,
 			    .only_inline = flags & REPORT_INLINE_EDGES,
 			    .visual = flags & REPORT_VISUAL,
-			    .sort = o->is_cum_sorted ? GRAPH_SORT_CUM : GRAPH_SORT_FLAT,
+			    .sort = flags & REPORT_UNSORTED ? GRAPH_SORT_NONE
+				    : o->is_cum_sorted	    ? GRAPH_SORT_CUM
+							    : GRAPH_SORT_FLAT,
 			    .max_nodes = o->max_nodes,
 			    .node_fraction = o->node_fraction,
 			    .edge_fraction = o->edge_fraction,

@@ -65,6 +65,7 @@ enum report_flag {
 					part of their names */
 	REPORT_FILES = 1 << 18,	     /* functions are told apart by their files, too */
 	REPORT_NO_STACKS = 1 << 19,  /* looks at no stack: hidden frames may be there */
+	REPORT_UNSORTED = 1 << 20,   /* looks at nodes in an order of its own */
 };
 
 struct report {

@@ -30,7 +30,7 @@ struct shell_ahead *shell_ahead_new(struct session *s)
 static void make_report(struct shell_ahead *x, const struct shell_ahead_report *r)
 {
 	struct analyze_request q = { .report = report_find(r->name),
-				     .argument = "",
+				     .argument = r->argument,
 				     .options = &r->options,
 				     .stop = r == x->reports ? NULL : &x->stop };
 	struct buf out = { 0 }, warnings = { 0 };

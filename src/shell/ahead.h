@@ -6,20 +6,21 @@
 
 #include "analyze/analyze.h"
 
-enum { SHELL_AHEAD_MAX = 4 };
+enum { SHELL_AHEAD_MAX = 8 };
 
 struct shell_ahead;
 
 /* A report that may come next. The first is finished whatever happens: all others need most of it.
  */
 struct shell_ahead_report {
-	const char *name;
+	const char *name, *argument;
 	struct analyze_options options;
 };
 
 struct shell_ahead *shell_ahead_new(struct session *s);
 /* Starts, if the profile is large and these are not the reports of the last time. Until
- * shell_ahead_wait the session is not the caller's; the options' strings must stay as they are. */
+ * shell_ahead_wait the session is not the caller's; the strings of the reports must stay as they
+ * are. */
 void shell_ahead_start(struct shell_ahead *x, const struct shell_ahead_report *reports, size_t n);
 /* Until most is there: a blink of an eye at most, and not when `fd` has input. A prompt that comes
  * then promises that the report does, at once. */

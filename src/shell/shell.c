@@ -214,20 +214,24 @@ static bool run_line(struct shell *x, struct str line)
 /* What comes next, most often. A script's next line is there already. */
 static void work_ahead(struct shell *x)
 {
-	static const char *const lines[] = { "top", "tree", "top -cum" };
-	struct shell_ahead_report reports[sizeof(lines) / sizeof(*lines)] = { 0 };
+	static const struct {
+		const char *line, *argument;
+	} likely[] = { { "top", "" },	    { "tree", "" }, { "top -cum", "" },
+		       { "tree -cum", "" }, { "dot", "" },  { "peek .", "." } };
+	struct shell_ahead_report reports[sizeof(likely) / sizeof(*likely)] = { 0 };
 	struct arena a = { 0 };
 	size_t n = 0;
 
 	if (shell_editor_has_input(x->editor))
 		return;
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (size_t i = 0; i < sizeof(likely) / sizeof(*likely); i++) {
 		struct shell_request q;
 		struct err ignored;
 
-		if (!shell_parse(&x->parser, &a, str_of(lines[i]), &q, &ignored))
+		if (!shell_parse(&x->parser, &a, str_of(likely[i].line), &q, &ignored))
 			continue;
 		reports[n].name = q.command->name;
+		reports[n].argument = likely[i].argument;
 		reports[n++].options = q.options;
 	}
 	if (n)

@@ -45,11 +45,13 @@ settings_stay() {
 	shell 'top 1\ntop 2\nnodecount=1\ntop\n' && [ "$(grep -c '^ .*ms .*%' "$tmp/out")" = 4 ]
 }
 # kept FILTER: what one report leaves for the next does not change it, whichever was first, before
-# the filter or after it, by functions or by lines.
+# the filter or after it, or without any before it, by functions or by lines.
 kept() {
 	for profile in worked_a recursion inlines heap; do
-		for reports in 'top list=. peek=. tree tags' 'list=. peek=[aeiou] tree top list=[aeiou]'; do
-			lines='nodecount=200\ngranularity=lines\ntop\ngranularity=functions\ntop\ngranularity=lines\ntop\n'"$1\\n"
+		for reports in 'top list=. peek=. tree tags' 'list=. peek=[aeiou] tree top list=[aeiou]' 'dot peek=. peek=[aeiou] peek=b tree'; do
+			lines='nodecount=200\n'
+			[ "${reports%% *}" = dot ] || lines="$lines"'granularity=lines\ntop\ngranularity=functions\ntop\ngranularity=lines\ntop\n'
+			lines="$lines$1\\n"
 			rm -f "$tmp"/kept.*
 			for by in lines functions lines; do
 				lines="${lines}granularity=$by\\n"

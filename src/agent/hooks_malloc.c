@@ -100,24 +100,17 @@ static void set_searching(bool is_on)
 	__asm__ volatile("" ::: "memory");
 }
 
-static const void *file_of(uintptr_t function)
-{
-	Dl_info info;
-
-	return function && dladdr((const void *)function, &info) ? info.dli_fbase : NULL;
-}
-
 static bool is_ours(uintptr_t function)
 {
-	return file_of(function) == file_of((uintptr_t)counted_malloc);
+	return real_file_of(function) == real_file_of((uintptr_t)counted_malloc);
 }
 
 /* Two copies would call each other for ever. */
 static bool is_of_a_copy(uintptr_t function)
 {
-	const void *copy = real_other_copy();
+	const struct link_map *copy = real_other_copy();
 
-	return copy && file_of(function) == copy;
+	return copy && real_file_of(function) == copy;
 }
 
 /* The message is not the program's. dlerror would translate it, and wait for a lock of setlocale
@@ -131,10 +124,11 @@ static void forget_error(void)
  * which dlsym takes for the function; it leads to whatever comes first among the libraries. */
 static bool is_stub(uintptr_t function)
 {
+	const struct link_map *map = real_file_of(function);
 	ElfW(Sym) *symbol = NULL;
 	Dl_info info;
 
-	return dladdr1 &&
+	return dladdr1 && map && !map->l_prev &&
 	       dladdr1((const void *)function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
 	       symbol->st_shndx == SHN_UNDEF;
 }
@@ -142,13 +136,11 @@ static bool is_stub(uintptr_t function)
 /* The first definition in the libraries that come before us. */
 static uintptr_t find_before(const char *name)
 {
-	struct link_map *map = NULL;
+	struct link_map *map = real_file_of((uintptr_t)counted_malloc);
 	uintptr_t found = 0, here;
-	Dl_info info;
 	void *handle;
 
-	if (!dladdr1 || !dladdr1((const void *)(uintptr_t)counted_malloc, &info, (void **)&map,
-				 RTLD_DL_LINKMAP))
+	if (!map)
 		return 0;
 	for (map = map->l_prev; map && map->l_prev; map = map->l_prev) {
 		handle = strchr(map->l_name, '/') ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD)
@@ -157,8 +149,7 @@ static uintptr_t find_before(const char *name)
 			continue;
 		here = (uintptr_t)dlsym(handle, name);
 		dlclose(handle);
-		if (here && dladdr((const void *)here, &info) &&
-		    strcmp(info.dli_fname, map->l_name) == 0)
+		if (here && real_file_of(here) == map)
 			found = here;
 	}
 	return found;
@@ -189,7 +180,17 @@ uintptr_t malloc_find_next(const char *name)
 
 bool malloc_is_kin(uintptr_t function)
 {
-	return function && file_of(function) == file_of((uintptr_t)next.malloc);
+	return function && real_file_of(function) == real_file_of((uintptr_t)next.malloc);
+}
+
+bool malloc_is_first(const char *name)
+{
+	uintptr_t first;
+
+	set_searching(true);
+	first = find_first(name);
+	set_searching(false);
+	return first && is_ours(first);
 }
 
 /* jemalloc has no pvalloc, for one: that of libc would give memory that jemalloc cannot free. */
@@ -236,17 +237,13 @@ static void search_more(void)
 static bool search(void)
 {
 	int kept = errno;
-	uintptr_t first;
 
 	if (is_searching)
 		return false;
 #define FIND(name) next.name = (__typeof__(&name))malloc_find_next(#name);
 	FAMILY(FIND)
 #undef FIND
-	set_searching(true);
-	first = find_first("malloc");
-	set_searching(false);
-	is_bypassed = first && !is_ours(first);
+	is_bypassed = !malloc_is_first("malloc");
 	errno = kept;
 	if (!next.malloc || !next.free || !next.calloc || !next.realloc)
 		return false;
@@ -571,11 +568,11 @@ void free_aligned_sized(void *p, size_t alignment, size_t size)
 
 /* ---- which allocator it is */
 
-static const char *path_of(uintptr_t function)
+const char *malloc_path_of(uintptr_t function)
 {
-	Dl_info info;
+	const struct link_map *map = real_file_of(function);
 
-	return dladdr((const void *)function, &info) && info.dli_fname ? info.dli_fname : "?";
+	return map && *map->l_name ? map->l_name : "the program";
 }
 
 void hooks_malloc_find(void)
@@ -592,6 +589,6 @@ void hooks_malloc_init(void)
 			 ? "malloc is that of %s, which comes before the agent: what it allocates "
 			   "is not seen"
 			 : "allocator: %s",
-		 path_of((uintptr_t)next.malloc));
+		 malloc_path_of((uintptr_t)next.malloc));
 	heap_set_note(note);
 }

@@ -21,6 +21,10 @@
 uintptr_t malloc_find_next(const char *name);
 /* Is that function of the same file as the next malloc, so that it shares a heap with it? */
 bool malloc_is_kin(uintptr_t function);
+/* Do calls of that name come to the agent, and not to a definition in front of it? */
+bool malloc_is_first(const char *name);
+/* Where a function was loaded from. */
+const char *malloc_path_of(uintptr_t function);
 
 /* Parts of a switch: see heap.h. */
 void hooks_new_switch(bool is_on);

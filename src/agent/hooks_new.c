@@ -1,8 +1,9 @@
 /* hooks_new.c - C++'s operators new and delete, by the names that they have in object files.
  *
- * Those of libstdc++ call malloc and free, which are counted, so calls just go through; allocators
- * that bring their own do not, and are counted here. All have some of the same three arguments,
- * in the same registers, so one kind of function does for all of them.
+ * Those of libstdc++ call malloc and free, which are counted, so calls just go through, or for the
+ * plain ones straight to malloc, past what libstdc++ does between; allocators that bring their own
+ * do not, and are counted here. All have some of the same three arguments, in the same registers,
+ * so one kind of function does for all of them.
  */
 #include "agent/hooks_malloc.h"
 
@@ -10,6 +11,7 @@
 #include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kiln.h"
 
@@ -24,15 +26,40 @@ struct operator_new {
 	new_function *go_to, *next, *counted;
 	const char *name;
 	bool is_aligned, is_own; /* is_own: the next allocator's, which does not call malloc */
+	bool is_plain;		 /* the next is malloc, but for what happens when it fails */
 };
 
 struct operator_delete {
 	delete_function *go_to, *next, *counted;
 	const char *name;
 	bool is_own;
+	bool is_plain; /* the next is free */
 };
 
 static bool is_counting, has_counted;
+
+/* ---- which are malloc and free */
+
+/* libstdc++ and libc++ make all operators of the two that take a size, or a pointer, and nothing
+ * else: `basic`. A program may have replaced only those. */
+static bool is_standard(uintptr_t function, const char *basic)
+{
+	const char *path = malloc_path_of(function), *file = strrchr(path, '/');
+
+	file = file ? file + 1 : path;
+	return (strncmp(file, "libstdc++.so", 12) == 0 || strncmp(file, "libc++", 6) == 0) &&
+	       malloc_is_first(basic) && malloc_is_first("malloc") && malloc_is_first("free");
+}
+
+static bool is_among(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
+static const char *const plain_news[] = { "_Znwm", "_Znam", NULL };
+static const char *const plain_deletes[] = { "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", NULL };
 
 /* ---- operator new */
 
@@ -93,6 +120,8 @@ static __attribute__((noinline)) void *first_new(struct operator_new *op, size_t
 		op->is_own = malloc_is_kin((uintptr_t)op->next);
 		if (op->next && !op->is_own)
 			hide((uintptr_t)op->next);
+		op->is_plain =
+			is_among(op->name, plain_news) && is_standard((uintptr_t)op->next, "_Znwm");
 	}
 	if (!op->next)
 		return new_of_caller(op, size, second, third, caller);
@@ -111,25 +140,27 @@ static __attribute__((noinline)) void *slow_new(const struct operator_new *op, s
 	return p;
 }
 
-#define NEW(symbol, aligned)                                                            \
-	static new_function first_##symbol, counted_##symbol;                           \
-	static struct operator_new op_##symbol = { .go_to = first_##symbol,             \
-						   .counted = counted_##symbol,         \
-						   .name = #symbol,                     \
-						   .is_aligned = aligned };             \
-	static void *first_##symbol(size_t size, size_t second, const void *third)      \
-	{                                                                               \
-		return first_new(&op_##symbol, size, second, third);                    \
-	}                                                                               \
-	static void *counted_##symbol(size_t size, size_t second, const void *third)    \
-	{                                                                               \
-		return heap_passes(size) ? op_##symbol.next(size, second, third)        \
-					 : slow_new(&op_##symbol, size, second, third); \
-	}                                                                               \
-	KILN_API new_function symbol;                                                   \
-	void *symbol(size_t size, size_t second, const void *third)                     \
-	{                                                                               \
-		return op_##symbol.go_to(size, second, third);                          \
+#define NEW(symbol, aligned)                                                              \
+	static new_function first_##symbol, counted_##symbol;                             \
+	static struct operator_new op_##symbol = { .go_to = first_##symbol,               \
+						   .counted = counted_##symbol,           \
+						   .name = #symbol,                       \
+						   .is_aligned = aligned };               \
+	static void *first_##symbol(size_t size, size_t second, const void *third)        \
+	{                                                                                 \
+		return first_new(&op_##symbol, size, second, third);                      \
+	}                                                                                 \
+	static void *counted_##symbol(size_t size, size_t second, const void *third)      \
+	{                                                                                 \
+		return heap_passes(size) ? op_##symbol.next(size, second, third)          \
+					 : slow_new(&op_##symbol, size, second, third);   \
+	}                                                                                 \
+	KILN_API new_function symbol;                                                     \
+	void *symbol(size_t size, size_t second, const void *third)                       \
+	{                                                                                 \
+		void *p = op_##symbol.is_plain && size ? malloc_ways.malloc(size) : NULL; \
+                                                                                          \
+		return p ? p : op_##symbol.go_to(size, second, third);                    \
 	}
 
 NEW(_Znwm, false)
@@ -165,6 +196,8 @@ static void first_delete(struct operator_delete *op, void *p, size_t second, siz
 	if (!op->next) {
 		op->next = (delete_function *)malloc_find_next(op->name);
 		op->is_own = malloc_is_kin((uintptr_t)op->next);
+		op->is_plain = is_among(op->name, plain_deletes) &&
+			       is_standard((uintptr_t)op->next, "_ZdlPv");
 	}
 	choose_delete(op);
 	if (op->next)
@@ -199,7 +232,10 @@ static __attribute__((noinline)) void slow_delete(const struct operator_delete *
 	KILN_API delete_function symbol;                                           \
 	void symbol(void *p, size_t second, size_t third)                          \
 	{                                                                          \
-		op_##symbol.go_to(p, second, third);                               \
+		if (op_##symbol.is_plain)                                          \
+			malloc_ways.free(p);                                       \
+		else                                                               \
+			op_##symbol.go_to(p, second, third);                       \
 	}
 
 DELETE(_ZdlPv)

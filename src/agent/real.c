@@ -1,11 +1,14 @@
 #include "agent/real.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stddef.h>
 
 #include "agent/local.h"
 
 #pragma weak dlvsym /* see weak.h */
+#pragma weak dladdr1
+#pragma weak _dl_find_object
 
 struct real real;
 
@@ -26,21 +29,31 @@ void real_init(void)
 	agent_leave();
 }
 
-static const void *file_of(const void *function)
+/* dladdr looks for a name, too, among all of the file. */
+struct link_map *real_file_of(uintptr_t address)
 {
+	struct dl_find_object found;
+	struct link_map *map = NULL;
 	Dl_info info;
 
-	return function && dladdr(function, &info) ? info.dli_fbase : NULL;
+	if (_dl_find_object)
+		return address && _dl_find_object((void *)address, &found) == 0
+			       ? found.dlfo_link_map
+			       : NULL;
+	if (!address || !dladdr1 ||
+	    !dladdr1((const void *)address, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return NULL;
+	return map;
 }
 
 /* Of functions that nobody else stands in front of. The agent's own names are not seen from here
  * if they are in the program. */
-const void *real_other_copy(void)
+const struct link_map *real_other_copy(void)
 {
-	const void *first = file_of(dlsym(RTLD_DEFAULT, "sigignore"));
+	const struct link_map *first = real_file_of((uintptr_t)dlsym(RTLD_DEFAULT, "sigignore"));
 
-	if (first == file_of(&real) ||
-	    first == file_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
+	if (first == real_file_of((uintptr_t)&real) ||
+	    first == real_file_of((uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
 		return NULL;
 	return first;
 }

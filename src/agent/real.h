@@ -2,6 +2,8 @@
 #ifndef AGENT_REAL_H
 #define AGENT_REAL_H
 
+#include <stdint.h>
+
 /* What is found behind the agent; NULL: not there. Resolved by real_init, or by the first hook that
  * is called, which may be before any constructor ran. */
 struct real {
@@ -12,9 +14,13 @@ struct real {
 extern struct real real __attribute__((visibility("hidden"))); /* found without a table */
 void real_init(void);
 
+struct link_map;
+
+/* What the code or data at an address was loaded from; NULL: not known. Not for signal handlers. */
+struct link_map *real_file_of(uintptr_t address);
 /* Where another copy of the agent is loaded that comes before this one, as in a program that is
  * linked with libkiln.a; NULL: there is none. */
-const void *real_other_copy(void);
+const struct link_map *real_other_copy(void);
 
 /* REAL_CALL(pthread_join)(thread, &result) */
 #define REAL_CALL(name)                                               \

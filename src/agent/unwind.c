@@ -128,7 +128,8 @@ static uint64_t take_pointer(struct input *in, unsigned encoding, uintptr_t data
 
 /* ---- the table as it is made */
 
-enum { RULES_MAX = 1 << 16, RULE_SLOTS = 1 << 17 };
+/* Most modules have less than a thousand rules, whose hashes then stay in the cache. */
+enum { RULES_MAX = 1 << 16, FIRST_SLOTS = 1 << 12, LAST_SLOTS = 1 << 17 };
 
 struct builder {
 	struct unwind_source source;
@@ -136,7 +137,7 @@ struct builder {
 	size_t nrows, rows_cap, nblocks, blocks_cap; /* caps in bytes */
 	struct unwind_rule *rules;
 	uint32_t nrules;
-	uint32_t *slots; /* rule by hash; 0: free */
+	uint32_t *slots, nslots; /* rule by hash; 0: free */
 	uint32_t first;
 	uint64_t end;  /* of the code that has rows */
 	uint32_t rule; /* of the last row */
@@ -158,29 +159,73 @@ static bool make_room(uint32_t **at, size_t *cap, size_t n)
 	return true;
 }
 
+_Static_assert(sizeof(struct unwind_rule) == 16, "two words");
+
 static uint32_t hash_rule(const struct unwind_rule *r)
 {
 	uint64_t words[2];
 
 	memcpy(words, r, sizeof(words));
 	words[0] = (words[0] ^ words[1] * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-	return (uint32_t)(words[0] >> 40) & (RULE_SLOTS - 1);
+	return (uint32_t)(words[0] >> 40);
+}
+
+/* Without a call for so little. */
+static bool same_rule(const struct unwind_rule *a, const struct unwind_rule *b)
+{
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* The slot that has the rule, or the free one where it would be. */
+static uint32_t *find_slot(const struct builder *b, const struct unwind_rule *r)
+{
+	uint32_t slot = hash_rule(r) & (b->nslots - 1);
+
+	while (b->slots[slot] && !same_rule(&b->rules[b->slots[slot]], r))
+		slot = (slot + 1) & (b->nslots - 1);
+	return &b->slots[slot];
+}
+
+static bool make_slots(struct builder *b, uint32_t n)
+{
+	uint32_t *old = b->slots, nold = b->nslots;
+
+	b->slots = pages_map(n * sizeof(*b->slots));
+	b->nslots = n;
+	for (uint32_t i = 1; b->slots && i < b->nrules; i++)
+		*find_slot(b, &b->rules[i]) = i;
+	if (old)
+		pages_unmap(old, nold * sizeof(*old));
+	return b->slots;
 }
 
 /* The number of a rule; 0, none, if there are too many. */
 static uint32_t number_rule(struct builder *b, const struct unwind_rule *r)
 {
-	uint32_t slot = hash_rule(r);
+	uint32_t *slot;
 
-	if (r->cfa == CFA_NONE)
+	if (r->cfa == CFA_NONE || b->has_failed)
 		return 0;
-	for (; b->slots[slot]; slot = (slot + 1) & (RULE_SLOTS - 1))
-		if (memcmp(&b->rules[b->slots[slot]], r, sizeof(*r)) == 0)
-			return b->slots[slot];
+	if (same_rule(&b->rules[b->rule], r))
+		return b->rule;
+	slot = find_slot(b, r);
+	if (*slot)
+		return *slot;
 	if (b->nrules == RULES_MAX)
 		return 0;
+	if (b->nrules > b->nslots / 2 && b->nslots < LAST_SLOTS) {
+		if (!make_slots(b, b->nslots * 2)) {
+			b->has_failed = true;
+			return 0;
+		}
+		slot = find_slot(b, r);
+	}
 	b->rules[b->nrules] = *r;
-	b->slots[slot] = b->nrules;
+	*slot = b->nrules;
 	return b->nrules++;
 }
 
@@ -784,8 +829,7 @@ const struct unwind_table *unwind_build(const struct unwind_source *source)
 	struct unwind_table *t = NULL;
 
 	b.rules = pages_map(RULES_MAX * sizeof(*b.rules));
-	b.slots = pages_map(RULE_SLOTS * sizeof(*b.slots));
-	if (b.rules && b.slots) {
+	if (b.rules && make_slots(&b, FIRST_SLOTS)) {
 		if (source->header >= source->start && source->header < source->end)
 			read_functions(&b);
 		if (b.has_failed)
@@ -793,7 +837,7 @@ const struct unwind_table *unwind_build(const struct unwind_source *source)
 		t = pack(&b);
 	}
 	pages_unmap(b.rules, RULES_MAX * sizeof(*b.rules));
-	pages_unmap(b.slots, RULE_SLOTS * sizeof(*b.slots));
+	pages_unmap(b.slots, b.nslots * sizeof(*b.slots));
 	pages_unmap(b.rows, b.rows_cap);
 	pages_unmap(b.blocks, b.blocks_cap);
 	return t;

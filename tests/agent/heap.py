@@ -95,6 +95,8 @@ def exact():
     check("alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes" in raw and "PeriodType: space bytes" in raw and "Period: 1\n" in raw, "types and period are Go's")
     check(re.search(r"bytes:\[1000\]", raw), "samples have the size of their objects")
     check_exact("rate 1: every form of operator new, which still throws and calls its handler", new)
+    p, _ = run(build("heap_replaced.cc"))
+    check(p.stdout == "3 3\n", "a program's own operators are called by those that are made of them", p.stdout, p.stderr)
 
 
 def allocators():

@@ -3,7 +3,8 @@
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
 # make check-agent  of them those of the agent
 # make browser    of them the pictures and the web page in a real browser
-# make soak       browsers and 50 clients on the web page for SECONDS=30; nothing may fail or grow
+# make soak       browsers and 50 clients on the web page, and a program under the agent that is asked for its
+#                 profiles, for SECONDS=30 each; nothing may fail or grow
 # make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
@@ -168,10 +169,11 @@ browser: $(KILN) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
 		prove --failures --comments --exec '' -j$(JOBS) $(wildcard tests/browser/run*)
 
-soak: $(KILN) $(OUT)/data/done
+soak: $(KILN) $(OUT)/data/done build/libkiln.so
 	@tools/deps.sh browser test
 	SOAK=$(SECONDS) KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
 		prove --failures --comments --exec '' tests/browser/run_soak
+	SOAK=$(SECONDS) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent_soak
 
 $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)

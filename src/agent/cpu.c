@@ -57,6 +57,7 @@ static struct lock counting; /* of what is counted; taken after it */
 static atomic_bool is_on;
 static int64_t period, started, started_wall, next_scan;
 static atomic_bool takes_threads; /* those that start now get a timer */
+static atomic_uint scan;	  /* odd while threads are looked for */
 static struct last *lasts;
 static struct buckets sums;
 static atomic_uint nthreads; /* that had a timer */
@@ -253,6 +254,17 @@ static void lack_timer(int error)
 	start_common_timer();
 }
 
+uint32_t cpu_scan(void)
+{
+	return atomic_load(&scan);
+}
+
+/* May it have been found before it began to run? */
+static bool was_scanned(const struct thread *t)
+{
+	return t->scan & 1 || t->scan != cpu_scan();
+}
+
 void cpu_thread_starts(void)
 {
 	uint32_t tid = local_tid();
@@ -268,7 +280,8 @@ void cpu_thread_starts(void)
 		lock_give(&lock);
 		return;
 	}
-	other = other_timer(tid, tid); /* somebody was faster */
+	/* Was somebody faster? */
+	other = was_scanned(local.self) ? other_timer(tid, tid) : NULL;
 	if (other || !atomic_load(&takes_threads))
 		end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
 	if (other)
@@ -282,11 +295,12 @@ void cpu_thread_ends(void)
 
 	if (!all)
 		return;
-	if (!t || atomic_load(&t->tid) != tid)
+	if (!t || atomic_load(&t->tid) != tid) {
 		t = other_timer(tid, tid);
-	if (!t)
-		return;
-	set_origin(t, local.self);
+		if (!t)
+			return;
+		set_origin(t, local.self);
+	}
 	rest = end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
 	if (rest)
 		sample_rest((uint32_t)(t - all), tid, rest);
@@ -351,9 +365,11 @@ static void end_others(const uint32_t *living, uint32_t nliving, const uint32_t 
 static uint32_t scan_threads(bool from_now)
 {
 	size_t cap, bytes = TIMERS_MAX * 2 * sizeof(uint32_t);
-	uint32_t *tids, n = threads_list(&tids, &cap), nknown = 0, nadded = 0,
-			*known = pages_map(bytes), *added = known + TIMERS_MAX;
+	uint32_t *tids, n, nknown = 0, nadded = 0, *known = pages_map(bytes),
+			   *added = known + TIMERS_MAX;
 
+	atomic_fetch_add(&scan, 1);
+	n = threads_list(&tids, &cap);
 	for (uint32_t i = next_timer(-1u); known && i < TIMERS_MAX; i = next_timer(i))
 		known[nknown++] = atomic_load(&cpu_timers[i].tid);
 	if (known && n) {
@@ -365,6 +381,7 @@ static uint32_t scan_threads(bool from_now)
 				added[nadded++] = tids[i];
 		end_others(tids, n, added, nadded);
 	}
+	atomic_fetch_add(&scan, 1);
 	pages_unmap(known, bytes);
 	pages_unmap(tids, cap);
 	return n;
@@ -708,6 +725,7 @@ static void in_child(void)
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i))
 		atomic_store(&cpu_timers[i].tid, 0);
 	atomic_store(&takes_threads, false);
+	atomic_store(&scan, 0);
 	atomic_store(&is_on, false);
 	atomic_store(&cpu_has_common_timer, false);
 	lock_give(&counting);

@@ -136,6 +136,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, void *argument)
 		t->created_by = agent_is_on(ON_THREADS) ? creator_stack() : 0;
 		t->labels = local.labels;
 		t->argument = argument;
+		t->scan = cpu_scan();
 		t->stack_bytes = standard_stack_bytes;
 		if (attributes)
 			pthread_attr_getstacksize(attributes, &t->stack_bytes);

@@ -14,6 +14,8 @@ enum { NAME_MAX_THREAD = 16, PLACES_MAX = 1 << 14 };
  * and pthread_cancel); for cpu.c's timers. The thread is inside the agent. */
 void cpu_thread_starts(void);
 void cpu_thread_ends(void);
+/* Changes when threads are looked for: before one is created, for `scan` below. */
+uint32_t cpu_scan(void);
 
 /* From now on threads are registered as they start: whoever may be asked for their profiles calls
  * it. */
@@ -41,6 +43,7 @@ struct thread {
 	} routine;
 	void *argument;
 	size_t stack_bytes;
+	uint32_t scan; /* as of cpu_scan */
 };
 
 /* Called in the first thread: if it ends before the process does, agent_main_ends is called. */

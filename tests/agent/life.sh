@@ -39,6 +39,47 @@ check "the program sees its own actions of signals" ends 3 KILN_CPU_PROFILE exit
 check "in another directory" ends 3 KILN_CPU_PROFILE exit chdir
 [ "$(id -u)" != 0 ] || check "in another root" ends 3 KILN_CPU_PROFILE exit chroot
 
+# A program that no file has any more.
+from_memory() {
+	rm -rf out && mkdir out
+	agent KILN_EXE=ends KILN_CPU_PROFILE=out/p python3 -c 'import os
+fd = os.memfd_create("ends")
+os.write(fd, open("ends", "rb").read())
+os.execv("/proc/self/fd/%d" % fd, ["ends", "exit"])'
+	[ $? = 3 ] && ls -A out && has_work "$(find out -name 'p*')"
+}
+check "a program in memory only (memfd)" from_memory
+
+read_only() {
+	mkdir -p fixed && mount -t tmpfs -o ro none fixed || return
+	agent KILN_CPU_PROFILE=fixed/p ./ends exit
+	local status=$?
+	umount fixed
+	[ $status = 3 ] && grep -q 'Read-only file system' "$tmp/log"
+}
+[ "$(id -u)" != 0 ] || check "a file system that is read-only is told" read_only
+
+# pids MAX: a control group of that size, in $group, if there may be one
+pids() {
+	for root in /sys/fs/cgroup/pids /sys/fs/cgroup; do
+		group=$root/kiln-test-$$
+		mkdir "$group" 2>/dev/null && echo "$1" >"$group/pids.max" && return
+		rmdir "$group"
+	done
+	return 1
+} 2>/dev/null
+no_more_threads() {
+	(echo "$BASHPID" >"$group/cgroup.procs" && export LD_PRELOAD="$AGENT" KILN_CPU_PROFILE=few.p && exec ./ends exit)
+	[ $? = 3 ] && grep -q "cannot start the agent's thread" "$tmp/log"
+}
+if pids 1; then
+	check "a control group without room for our thread" no_more_threads
+	rmdir "$group"
+else
+	n=$((n + 1))
+	echo "ok $n - a control group without room for our thread # SKIP none can be made here"
+fi
+
 no_file_after_abort() {
 	rm -rf out && mkdir out
 	agent KILN_CPU_PROFILE=out/p ./ends abort

@@ -2,8 +2,9 @@
  *
  *	shrink FILE		to standard output; other kinds of files as they are
  *
- * Names and lines stay, so that an error's place can be read. Strings, templates and regular
- * expressions are copied; a '/' starts one of those where no value can have ended before it.
+ * Names and the ends of statements stay, so that an error's place can be read. Strings, templates
+ * and regular expressions are copied; a '/' starts one of those where no value can have ended
+ *before it.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -97,6 +98,15 @@ static bool needs_blank(const struct text *t, char next)
 	return (is_word(last) && is_word(next)) || (last == next && strchr("+-", next));
 }
 
+/* Does a line's end between these two mean nothing? In scripts it may end a statement, unless what
+ * is before it cannot be the end of one, or what follows cannot be the start. */
+static bool is_joined(const struct text *t, char next)
+{
+	if (t->is_style)
+		return strchr("{};,", t->last);
+	return strchr("{([,:?=&|", t->last) || strchr("})],:?.&|", next);
+}
+
 static void skip_blanks(struct text *t)
 {
 	bool is_line = false;
@@ -105,7 +115,7 @@ static void skip_blanks(struct text *t)
 		is_line |= *t->p == '\n';
 	if (t->p == t->end || t->last == '\n' || !t->last)
 		return;
-	if (is_line && !(t->is_style && strchr("{};,", t->last)))
+	if (is_line && !is_joined(t, *t->p))
 		put(t, '\n');
 	else if (needs_blank(t, *t->p))
 		put(t, ' ');

@@ -45,6 +45,8 @@ TEST(scripts_and_styles_come_without_comments)
 		assert_false(str_contains(asset(&text, assets[i].name), STR("\n// ")));
 		assert_false(str_contains(asset(&text, assets[i].name), STR("\n/*")));
 		assert_false(str_contains(asset(&text, assets[i].name), STR("\n\t")));
+		assert_false(str_contains(asset(&text, assets[i].name), STR(",\n")));
+		assert_false(str_contains(asset(&text, assets[i].name), STR("\n}")));
 	}
 	buf_release(&text);
 }

@@ -2,7 +2,8 @@
  *
  * "KFLM", version, flags, a JSON header with the functions, then a column of varints for each thing
  * that is known of a node, in level order: the children of a node follow one another, heaviest
- * first. */
+ * first. With in=label, q and re the tree has only samples with a label that is found. */
+#include "web/finder.h"
 #include "web/names.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ struct place {
 struct flame {
 	struct api_call *q;
 	struct buf *out;
+	struct finder finder;
 	struct path_params params;
 	struct side sides[2];
 	size_t nsides;
@@ -381,7 +383,8 @@ static bool build(struct flame *f, struct err *e)
 	path_tree_grow(f->a, &f->tree, sides, f->nsides, &f->params);
 	if (stop_asked(f->params.stop))
 		return true;
-	if (f->tree.npaths <= f->params.nroot)
+	/* That no sample with a label comes by is an answer. */
+	if (f->tree.npaths <= f->params.nroot && f->finder.scope != IN_LABELS)
 		return err_set(e, ERR_NOTFOUND, "there is no such path here: root=%.*s",
 			       STR_ARG(api_param(f->q, "root")));
 	f->has_two = f->nsides > 1 || f->tree.has_base;
@@ -428,6 +431,8 @@ static bool run_flame(struct buf *out, struct report_run *r, struct err *e)
 
 	*s = (struct side){ .r = r, .l = f->nsides > 1 ? q->other : q->profile };
 	name_graph_frames(r, &s->frames);
+	if (f->finder.scope == IN_LABELS)
+		finder_keep(r, finder_label_sets(&f->finder, r));
 	s->ids = name_frames(q->site, s->l, r, &s->frames);
 	if (api_flag(q, "group"))
 		group_unnamed(f, s);
@@ -440,8 +445,11 @@ static bool run_flame(struct buf *out, struct report_run *r, struct err *e)
 bool api_flame(struct api_call *q, struct buf *out, struct err *e)
 {
 	struct flame f = { .q = q, .out = out };
+	bool ok;
 
 	q->type = "application/x-flame";
-	return read_params(&f, e) &&
-	       api_report(q, loaded_session(q->profile), &report_flame, "", &f, out, e);
+	ok = finder_open(&f.finder, q, e) && read_params(&f, e) &&
+	     api_report(q, loaded_session(q->profile), &report_flame, "", &f, out, e);
+	finder_close(&f.finder);
+	return ok;
 }

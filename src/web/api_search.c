@@ -1,47 +1,28 @@
-/* api_search.c - which functions a text is found in, and how much goes through any of them. */
+/* api_search.c - which functions a text is found in, and how much goes through any of them; or
+ * those of samples that it is found in a label of. */
+#include "web/finder.h"
 #include "web/names.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
 
-enum { MAX_PATTERN_BYTES = 10000 };
-
-enum search_scope { IN_NAMES, IN_FILES, IN_MODULES };
-
 struct search {
 	struct api_call *q;
-	enum search_scope scope;
-	struct str text; /* to look for */
-	bool ignores_case;
-	bool groups;	     /* as the flame graph does */
-	struct regex *regex; /* instead; or NULL */
-	struct buf lower;
+	struct finder finder;
+	bool groups; /* as the flame graph does */
 };
-
-static bool is_found(struct search *s, struct str name)
-{
-	if (s->regex)
-		return regex_match(s->regex, name);
-	if (!s->ignores_case)
-		return str_contains(name, s->text);
-	s->lower.n = 0;
-	for (size_t i = 0; i < name.n; i++)
-		buf_char(&s->lower, (char)tolower((unsigned char)name.p[i]));
-	return str_contains(buf_view(&s->lower), s->text);
-}
 
 static bool is_node_found(struct search *s, const struct report_run *r,
 			  const struct node_info *info)
 {
-	if (s->scope == IN_FILES)
-		return is_found(s, name_file(s->q->profile, r, info));
-	if (s->scope == IN_MODULES)
-		return is_found(s, name_module(s->q->profile, r, info));
+	if (s->finder.scope == IN_FILES)
+		return finder_finds(&s->finder, name_file(s->q->profile, r, info));
+	if (s->finder.scope == IN_MODULES)
+		return finder_finds(&s->finder, name_module(s->q->profile, r, info));
 	r->text->n = 0;
 	node_info_text(r->text, r->p, info);
-	return is_found(s, buf_view(r->text));
+	return finder_finds(&s->finder, buf_view(r->text));
 }
 
 /* Its function, or the group it is shown in, which is found by its own name as well. */
@@ -52,8 +33,8 @@ static uint32_t shown_id(struct search *s, const struct report_run *r, const str
 
 	if (!group)
 		return name_id(s->q->site, s->q->profile, r, info);
-	if (s->scope == IN_NAMES && !*found)
-		*found = is_found(s, buf_view(r->text));
+	if (s->finder.scope == IN_NAMES && !*found)
+		*found = finder_finds(&s->finder, buf_view(r->text));
 	return group;
 }
 
@@ -78,6 +59,17 @@ struct sums {
 	uint32_t samples;
 };
 
+/* The first frame that is shown; or the number of all. */
+static uint32_t leaf_of(const struct profile *p, const struct sample *s)
+{
+	uint32_t leaf = 0;
+
+	while (p->has_hidden && leaf < s->nstack &&
+	       p->locations[p->stacks[s->stack + leaf]].is_hidden)
+		leaf++;
+	return leaf;
+}
+
 static struct sums sum_samples(const struct report_run *r, const unsigned char *marks)
 {
 	const struct profile *p = r->p;
@@ -87,7 +79,7 @@ static struct sums sum_samples(const struct report_run *r, const unsigned char *
 		const struct sample *s = &p->samples[i];
 		const uint32_t *stack = p->stacks + s->stack;
 		int64_t w = report_sample_value(r, s);
-		uint32_t leaf = 0;
+		uint32_t leaf;
 		unsigned char any = 0;
 
 		if (stop_asked_at(r->params->stop, i))
@@ -96,8 +88,7 @@ static struct sums sum_samples(const struct report_run *r, const unsigned char *
 			any = marks[stack[k]];
 		if (!any)
 			continue;
-		while (p->has_hidden && leaf < s->nstack && p->locations[stack[leaf]].is_hidden)
-			leaf++;
+		leaf = leaf_of(p, s);
 		sums.total = int_add(sums.total, w);
 		sums.samples++;
 		if (leaf < s->nstack && (marks[stack[leaf]] & 2))
@@ -127,32 +118,114 @@ static uint32_t put_ids(struct buf *out, uint32_t *ids, uint32_t n)
 	return different;
 }
 
-static bool run_search(struct buf *out, struct report_run *r, struct err *e)
+/* What percentages are of. Means of samples do not add up to the mean of all. */
+static int64_t base_of(const struct report_run *r)
 {
-	struct search *s = r->params->into;
-	struct frames f;
-	bool *found;
-	uint32_t *ids, n = 0;
+	int64_t sum = 0;
+
+	if (!r->params->mean)
+		return r->params->total;
+	for (uint32_t i = 0; i < r->p->nsamples; i++)
+		sum = int_add(sum, report_sample_value(r, &r->p->samples[i]));
+	return sum;
+}
+
+static void put_answer(struct buf *out, const struct search *s, const struct report_run *r,
+		       uint32_t nfunctions, const struct sums *sums)
+{
+	buf_printf(out, ",\"functions\":%u,\"total\":%lld,\"self\":%lld,\"of\":%lld,\"samples\":%u",
+		   nfunctions, (long long)sums->total, (long long)sums->self, (long long)base_of(r),
+		   sums->samples);
+	api_put_warnings(s->q, out);
+	buf_puts(out, "}\n");
+}
+
+static void search_functions(struct buf *out, struct search *s, struct report_run *r,
+			     const struct frames *f)
+{
+	bool *found = arena_many(r->a, f->nnodes, bool);
+	uint32_t *ids = arena_many(r->a, f->nnodes, uint32_t), n = 0;
 	struct sums sums;
 
-	(void)e;
-	name_graph_frames(r, &f);
-	found = arena_many(r->a, f.nnodes, bool);
-	ids = arena_many(r->a, f.nnodes, uint32_t);
-	for (uint32_t i = 0; i < f.nnodes && !stop_asked_at(r->params->stop, i); i++) {
+	for (uint32_t i = 0; i < f->nnodes && !stop_asked_at(r->params->stop, i); i++) {
 		struct node_info info;
 
-		frames_info(&f, r->p, i, &info);
+		frames_info(f, r->p, i, &info);
 		found[i] = is_node_found(s, r, &info);
 		ids[n] = shown_id(s, r, &info, &found[i]);
 		n += found[i];
 	}
 	n = put_ids(out, ids, n);
-	sums = sum_samples(r, mark_locations(r, &f, found));
-	buf_printf(out, ",\"functions\":%u,\"total\":%lld,\"self\":%lld,\"samples\":%u", n,
-		   (long long)sums.total, (long long)sums.self, sums.samples);
-	api_put_warnings(s->q, out);
-	buf_puts(out, "}\n");
+	sums = sum_samples(r, mark_locations(r, f, found));
+	put_answer(out, s, r, n, &sums);
+}
+
+/* ---- labels */
+
+/* Sums the samples of those label sets, and marks the frames that they have. */
+static struct sums mark_frames(const struct report_run *r, const struct frames *f, const bool *sets,
+			       bool *found)
+{
+	const struct profile *p = r->p;
+	bool *is_done = arena_many(r->a, p->nlocations, bool);
+	struct sums sums = { 0 };
+
+	for (uint32_t i = 0; i < p->nsamples && !stop_asked_at(r->params->stop, i); i++) {
+		const struct sample *s = &p->samples[i];
+		int64_t w = report_sample_value(r, s);
+
+		if (!sets[s->labels])
+			continue;
+		sums.total = int_add(sums.total, w);
+		sums.samples++;
+		if (leaf_of(p, s) < s->nstack)
+			sums.self = int_add(sums.self, w);
+		for (uint32_t k = 0; k < s->nstack; k++) {
+			uint32_t loc = p->stacks[s->stack + k];
+
+			for (uint32_t at = f->first[loc]; !is_done[loc] && at < f->first[loc + 1];
+			     at++)
+				found[f->lists[at] & FRAME_NODE] = true;
+			is_done[loc] = true;
+		}
+	}
+	return sums;
+}
+
+/* Found is what any of the samples goes through that have such a label: all of them end there. */
+static void search_labels(struct buf *out, struct search *s, struct report_run *r,
+			  const struct frames *f)
+{
+	const bool *sets = finder_label_sets(&s->finder, r);
+	bool *found = arena_many(r->a, f->nnodes, bool);
+	uint32_t *ids = arena_many(r->a, f->nnodes, uint32_t), n = 0;
+	struct sums sums = mark_frames(r, f, sets, found);
+
+	for (uint32_t i = 0; i < f->nnodes; i++) {
+		struct node_info info;
+
+		if (!found[i])
+			continue;
+		frames_info(f, r->p, i, &info);
+		ids[n++] = shown_id(s, r, &info, &found[i]);
+	}
+	n = put_ids(out, ids, n);
+	buf_puts(out, ",\"tagfocus\":");
+	json_put(out, str_of(finder_tagfocus(&s->finder, r, sets)));
+	put_answer(out, s, r, n, &sums);
+}
+
+static bool run_search(struct buf *out, struct report_run *r, struct err *e)
+{
+	struct search *s = r->params->into;
+	struct frames f;
+
+	(void)e;
+	name_graph_frames(r, &f);
+	if (s->finder.scope == IN_LABELS)
+		search_labels(out, s, r, &f);
+	else
+		search_functions(out, s, r, &f);
 	return true;
 }
 
@@ -162,45 +235,12 @@ static const struct report report_search = {
 	.run = run_search,
 };
 
-/* A letter in upper case says that the case matters. */
-static bool has_upper(struct str text)
-{
-	for (size_t i = 0; i < text.n; i++)
-		if (isupper((unsigned char)text.p[i]))
-			return true;
-	return false;
-}
-
-static bool read_scope(struct search *s, struct err *e)
-{
-	static const char *const scopes[] = {
-		[IN_NAMES] = "name", [IN_FILES] = "file", [IN_MODULES] = "module"
-	};
-	struct str in = api_param(s->q, "in");
-
-	for (s->scope = IN_NAMES; in.n && !str_eq(in, str_of(scopes[s->scope])); s->scope++)
-		if (s->scope == IN_MODULES)
-			return err_set(e, ERR_USAGE, "in=%.*s: not name, file or module",
-				       STR_ARG(in));
-	return true;
-}
-
 bool api_search(struct api_call *q, struct buf *out, struct err *e)
 {
-	struct search s = { .q = q, .text = api_param(q, "q"), .groups = api_flag(q, "group") };
-	bool ok = true;
+	struct search s = { .q = q, .groups = api_flag(q, "group") };
+	bool ok = finder_open(&s.finder, q, e) &&
+		  api_report(q, loaded_session(q->profile), &report_search, "", &s, out, e);
 
-	if (!read_scope(&s, e))
-		return false;
-	if (s.text.n > MAX_PATTERN_BYTES)
-		return err_set(e, ERR_LIMIT, "q is longer than %d bytes", MAX_PATTERN_BYTES);
-	s.ignores_case = !has_upper(s.text);
-	if (api_flag(q, "re")) {
-		s.regex = regex_compile(s.text, e);
-		ok = s.regex;
-	}
-	ok = ok && api_report(q, loaded_session(q->profile), &report_search, "", &s, out, e);
-	regex_free(s.regex);
-	buf_release(&s.lower);
+	finder_close(&s.finder);
 	return ok;
 }

@@ -1,7 +1,11 @@
 // The flame page: how frames are told apart, ordered, coloured and found, and the way to their source.
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { axe, data, equal, kiln, near, open, page, ready, serve, setTheme, shoot, test } from "./web_lib.mjs";
 import { children, click, colorAt, details, place, pointAt, selected, state, toggleFrames, until, width } from "./web_flame_lib.mjs";
+import { makeProfile } from "./web_proof_lib.mjs";
 
 const base = await serve("worked_a.pb"), recursion = await serve("recursion.pb"), inlined = await serve("called_and_inlined.pb"), unnamed = await serve("mappings.pb"),
 	labels = await serve("labels.pb"), diff = await serve("-diff_base=worked_a.pb", "worked_b.pb");
@@ -200,6 +204,69 @@ await test("search: in names, files, modules; used as a filter", async () => {
 	await shoot("flame-scope");
 });
 
+const folder = mkdtempSync(join(tmpdir(), "kiln-frames-")), tagged = join(folder, "tagged.pb.gz");
+
+writeFileSync(tagged, makeProfile([
+	[["main", "a", "leaf"], 50, [["tenant", "acme=1,2"]]], [["main", "b", "leaf"], 30, [["tenant", "umbrella"]]], [["main", "a", "other"], 20],
+]));
+
+await test("search: in labels, the frames of samples that have one; used as a filter of labels", async () => {
+	const url = await serve(tagged), result = () => page.locator("#search-result").textContent();
+	const button = name => page.locator(".searchbar").getByRole("button", { name });
+
+	await open(url + "flamegraph?q=acme");
+	equal(await result(), "Nothing matches “acme”");
+	await page.locator(".searchbar select").focus();
+	await page.keyboard.press("End");
+	await ready();
+	await until(() => /frames/.test(document.querySelector("#search-result").textContent));
+	equal([await state("in"), await result()], ["label", "3 functions · 3 frames · total 50.0% (50) · self 50.0%"]);
+	const lost = await palette("lost"), isLit = async (...names) => await cornerOf(...names) !== lost;
+
+	equal([await isLit("main"), await isLit("main", "a"), await isLit("main", "a", "leaf"), await isLit("main", "b"), await isLit("main", "b", "leaf"), await isLit("main", "a", "other")],
+		[true, true, true, false, false, false]);
+	equal([await button("Focus").isVisible(), await button("Ignore").isVisible(), await button("Hide").isVisible()], [true, true, false]);
+	await axe("labels as scope");
+	await shoot("flame-scope-label");
+	const seen = [];
+
+	for (let i = 0; i < 4; i++) {
+		await page.locator(".search input").press("Enter");
+		seen.push(await selected());
+	}
+	equal(seen, ["main", "a", "leaf", "main"], "by weight");
+	const address = page.url();
+
+	await page.reload();
+	await ready();
+	await until(() => /frames/.test(document.querySelector("#search-result").textContent));
+	equal([page.url(), await page.locator(".searchbar select").inputValue(), await result()], [address, "label", "3 functions · 3 frames · total 50.0% (50) · self 50.0%"]);
+	await open(url + "flamegraph?q=acme=1,2&in=label");
+	await button("Focus").click();
+	await ready();
+	equal([await state("tf"), await state("q"), await state("in"), await children("main")], ["(?i)acme\\x3d1\\x2c2", "", "", ["a"]]);
+	await open(url + "flamegraph?q=tenant:umb&in=label&ti=acme");
+	await button("Ignore").click();
+	await ready();
+	equal([await state("ti"), await children("main"), await children("main", "a")], ["acme|(?i)tenant:umb", ["a"], ["other"]]);
+	await open(url + "flamegraph?q=u&in=label&tf=tenant");
+	await button("Focus").click();
+	await ready();
+	equal([await state("tf"), await children("main")], ["tenant,(?i)u", ["b"]]);
+});
+
+await test("search: in labels that are numbers, of which a filter is a range, or there is none", async () => {
+	await open(labels + "flamegraph?q=request:2kb&in=label&si=samples");
+	equal(await page.locator("#search-result").textContent(), "3 functions · 3 frames · total 30.0% (9) · self 30.0%");
+	await page.locator(".searchbar").getByRole("button", { name: "Focus" }).click();
+	await ready();
+	equal([await state("tf"), await page.evaluate(() => window.__ui.tree.total[0])], ["request=2048bytes", 9]);
+	await open(labels + "top?q=umbrella|latency:250us&in=label&re=1&si=samples");
+	equal([await page.locator("#search-result").textContent(), await page.locator(".searchbar .uses").isVisible()],
+		["3 functions · total 33.3% (10) · self 33.3%", false]);
+	equal((await page.locator("main tbody:not([aria-hidden]) tr").count()), 3);
+});
+
 await test("source: a template makes links to an editor or a forge", async () => {
 	const editor = await serve("-source_url=vscode://file/{path}:{line}", "worked_a.pb");
 
@@ -277,3 +344,5 @@ await test("frames: the toolbar works in 360 pixels", async () => {
 	await page.evaluate(() => localStorage.clear());
 	await page.setViewportSize({ width: 1300, height: 800 });
 });
+
+rmSync(folder, { recursive: true });

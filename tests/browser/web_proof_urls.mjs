@@ -45,9 +45,7 @@ async function show(one, url) {
 
 const first = await freshPage();
 
-for (let i = 0; i < 24; i++) {
-	const state = randomState();
-
+for (const state of [...Array.from({ length: 24 }, randomState), "flamegraph?q=acme&in=label&re=1", "top?q=latency%3A250us&in=label"]) {
 	await test(`URL in another browser: ${state}`, async () => {
 		const want = await show(first, base + state), url = first.page.url(), other = await freshPage();
 		const got = await show(other, url);

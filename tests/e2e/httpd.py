@@ -115,13 +115,45 @@ def frames(server):
     for where, text, names in (("name", "work", ["work"]), ("file", "both.c", ["main", "work"]), ("module", "both", ["deep", "main", "work"]), ("file", "work", [])):
         ids = server.get("search", a=p, q=text, **{"in": where})["ids"]
         equal(sorted(f[1] for f in flame.header["functions"] if f[0] in ids), names, where)
-    equal(server.ask(API + "search?q=a&in=label")[0], 400)
+    equal(server.ask(API + "search?q=a&in=nosuch")[0], 400)
     server.post("profiles", method="DELETE", id=p)
     p = server.add(DATA + "/mappings.pb")["id"]
     flame = Flame(server.get("flame", a=p, min=0, group=1))
     assert ("main", "work", "[libc.so.6]", "[vdso]") in flame.selves(), flame.selves()
     groups = [f[0] for f in flame.header["functions"] if f[5] & 8]
     equal(set(server.get("search", a=p, q="libc", group=1)["ids"]) - set(groups), set(), "groups are found")
+    server.post("profiles", method="DELETE", id=p)
+
+
+@check("search in labels: what samples that have one go through, and the filter that leaves just those")
+def search_labels(server):
+    path = DATA + "/labels.pb"
+    p = server.add(path)["id"]
+    names = {f[0]: f[1] for f in server.get("top", a=p)["functions"]}
+    for text, is_regexp, samples, total, focus in (
+            ("acme", 0, 3, 15, "(?i)acme"), ("tenant:a", 0, 3, 15, "(?i)tenant:a"), ("Acme", 0, 0, 0, None), ("TENANT", 0, 0, 0, None),
+            ("^tenant:(acme|umbrella)$", 1, 4, 21, "(?:^tenant:(acme|umbrella)$)"), ("cart", 0, 2, 10, "(?i)cart"),
+            ("quoted\" v", 0, 1, 1, "(?i)quoted\" v"), ("odd\\skey:", 1, 1, 1, "(?:odd\\skey:)"), ("endpoint:/list", 0, 1, 2, "(?i)endpoint:/list"),
+            ("request:2kB", 0, 1, 9, "request=2048bytes"), ("latency", 0, 3, 19, "latency=3us:250us"), ("latency:250us", 0, 1, 4, "latency=250us"),
+            ("4711", 1, 1, 1, "pid=4711pid"), ("a{1,2}cme", 1, 3, 15, ""), ("e|latency", 1, 5, 22, "(?:e|latency)"), ("nt:umb|latency:250us", 1, 2, 10, ""),
+            ("a=c", 0, 0, 0, None), ("[,=]", 1, 0, 0, None)):
+        got = server.get("search", a=p, q=text, re=is_regexp, si="samples", **{"in": "label"})
+        equal((got["samples"], got["total"], got["self"]), (samples, total, total), text)
+        equal(got["functions"], len(got["ids"]), text)
+        if focus is None:
+            continue
+        equal(got["tagfocus"], focus, text)
+        part = Flame(server.get("flame", a=p, min=0, q=text, re=is_regexp, si="samples", **{"in": "label"}))
+        equal((part.total[0], {f[0] for f in part.header["functions"][1:]}), (total, set(got["ids"])), text)
+        if focus:
+            equal({names[i] for i in got["ids"]}, set(top_lines(path, "count", "-sample_index=samples", "-tagfocus=" + focus)), text)
+            equal(part.selves(), Flame(server.get("flame", a=p, min=0, tf=focus, si="samples")).selves(), text)
+    ids = {name: i for i, name in names.items()}
+    part = Flame(server.get("flame", a=p, min=0, q="pid", si="samples", root="%d.%d.%d" % (ids["serve"], ids["handle"], ids["query"]), **{"in": "label"}))
+    equal((part.header["root"], part.total[0], "query" in part.names), ([ids["serve"], ids["handle"], ids["query"]], 1, False), "none comes by")
+    got = server.get("search", a=p, q="acme", si="samples", h="^(query|serve)$", **{"in": "label"})
+    equal(([names[i] for i in got["ids"]], got["total"], got["self"]), (["handle"], 15, 15), "frames that are hidden")
+    equal(server.ask(API + "search?in=label&re=1&q=(")[0], 400)
     server.post("profiles", method="DELETE", id=p)
 
 

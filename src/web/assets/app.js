@@ -200,17 +200,17 @@ class App {
 		this.inspector.update(this.dataKey());
 	}
 
-	// What ignores and hides is added to what already does; the others replace.
+	// What ignores and hides is added to what already does, and labels to those asked for; the others replace. So
+	// do ranges of labels, which stand alone.
 	addFilter(key, pattern, changes) {
-		const before = this.store.state[key];
+		const before = this.store.state[key],
+			join = { i: "|", h: "|", ti: "|", tf: "," }[key],
+			isAlone = key[0] === "t" && (/=|^[:+-]?\d/.test(`${before}${pattern}`) || (key === "ti" && /,/.test(before)));
 
 		// What is taken out cannot stay selected.
 		if (key === "i" || key === "h")
 			this.ctx.selected = this.ctx.selectedFrame = null;
-		this.store.filter({
-			...changes,
-			[key]: before && (key === "i" || key === "h") ? `${before}|${pattern}` : pattern,
-		});
+		this.store.filter({ ...changes, [key]: before && join && !isAlone ? before + join + pattern : pattern });
 	}
 
 	undo(way) {

@@ -5,7 +5,7 @@ import { CHIP_NAMES, FILTER_KEYS, isSingleFile } from "./state.js";
 import { cleanName, formatCount, formatValue, scaleValue } from "./format.js";
 import { openMenu } from "./menu.js";
 import { colorMode, makeFlame, nodeColors, nodeGroups, walkLevel } from "./flame_draw.js";
-import { findPath, layoutFlame, pathNodes, pathOf, weightOf } from "./flame_tree.js";
+import { commonNodes, findPath, layoutFlame, pathNodes, pathOf, weightOf } from "./flame_tree.js";
 import { announceNode, createFlameTip, describeFound, describeNode, percentBase } from "./flame_tip.js";
 import { createFlameGrid } from "./flame_grid.js";
 import { readableRegexp } from "./chips.js";
@@ -797,12 +797,29 @@ class FlamePage {
 		if (search === this.searched || !tree)
 			return;
 		this.searched = search;
-		this.matchList = null;
+		this.setMatches(search && Uint8Array.from(tree.fn, fn => (fn && search.ids.has(tree.functions[fn][0]) ? 1 : 0)));
+		if (search?.in === "label")
+			this.matchLabels(search, tree);
+	}
+
+	setMatches(matches) {
+		this.matchList = this.mapPicture = null;
 		this.matchAt = -1;
-		this.chart.setMatches(
-			search ? Uint8Array.from(tree.functions, (fn, i) => (i > 0 && search.ids.has(fn[0]) ? 1 : 0)) : null
-		);
-		this.mapPicture = null;
+		this.chart.setMatches(matches);
+	}
+
+	/** Of the functions that samples with a label go through, the frames that they do: those in a tree of them alone. */
+	async matchLabels({ q, re, in: where }, tree) {
+		const { searched, detail } = this,
+			root = tree === detail?.tree ? detail.path : "";
+		const part = await this.ctx.api
+			.flame({ ...(await this.params()), min: 0, root, q, re: re ? 1 : 0, in: where })
+			.catch(error => this.ctx.error(error));
+
+		if (part && searched === this.searched && tree === this.tree) {
+			this.setMatches(commonNodes(tree, part));
+			this.ctx.recount();
+		}
 	}
 
 	countFrames() {
@@ -819,7 +836,7 @@ class FlamePage {
 			const nodes = [];
 
 			for (let i = 1; i < tree.n && nodes.length < MOST_MATCHES; i++)
-				if (chart.matches[tree.fn[i]])
+				if (chart.matches[i])
 					nodes.push(i);
 			this.matchList = nodes.sort((a, b) => chart.lay.w[b] - chart.lay.w[a]);
 		}

@@ -446,17 +446,17 @@ class FlameChart {
 		this.options.onView?.(this.view);
 	}
 
-	/** The functions found, as a byte per function of the tree. */
+	/** The frames found, as a byte per node of the tree. */
 	setMatches(matches) {
 		this.matches = matches;
 		this.matchCount = null;
 		if (matches) {
-			const { n, fn } = this.tree,
+			const { n } = this.tree,
 				order = this.lay.order,
 				count = new Uint32Array(n + 1);
 
 			for (let k = 0; k < n; k++)
-				count[k + 1] = count[k] + matches[fn[order ? order[k] : k]];
+				count[k + 1] = count[k] + matches[order ? order[k] : k];
 			this.matchCount = count;
 		}
 		this.requestDraw();
@@ -687,7 +687,7 @@ class FlameChart {
 				r = right < this.width ? Math.round(right) : this.width,
 				faded =
 					matches || dimmed
-						? (matches && !matches[tree.fn[node]]) || (dimmed && dimmed[node])
+						? (matches && !matches[node]) || (dimmed && dimmed[node])
 						: level < zoomDepth;
 
 			if (r - l >= MIN_MARK)

@@ -234,6 +234,23 @@ export function findPath(tree, path) {
 	return { node, found, complete: found === steps.length };
 }
 
+/** Which nodes another tree has, too: a byte for each, 0 for the root. */
+export function commonNodes(tree, other) {
+	const places = new Map(),
+		twins = new Uint32Array(tree.n),
+		marks = new Uint8Array(tree.n);
+
+	for (let i = 1; i < other.n; i++)
+		places.set(`${other.parent[i]} ${stepOf(other, i)}`, i);
+	for (let i = 1; i < tree.n; i++) {
+		const above = tree.parent[i];
+
+		twins[i] = above && !twins[above] ? 0 : places.get(`${twins[above]} ${stepOf(tree, i)}`) || 0;
+		marks[i] = twins[i] ? 1 : 0;
+	}
+	return marks;
+}
+
 // Functions by name, as numbers that can be compared.
 function nameRanks(functions) {
 	const order = functions

@@ -6,8 +6,8 @@ import { formatCount, quoteRegexp } from "./format.js";
 
 const PAUSE_MS = 25;
 
-// Where to look, and what of a function that is.
-const SCOPES = { name: 1, file: 2, module: 4 };
+// Where to look, and what of a function that is; labels are of samples, and known to the server alone.
+const SCOPES = { name: 1, file: 2, module: 4, label: 0 };
 
 /** In one file there is no server: the tree that is here is searched instead. */
 export function searchTree(tree, q, isRegexp, scope) {
@@ -32,26 +32,25 @@ export function searchTree(tree, q, isRegexp, scope) {
 			self += tree.self[i];
 		inside[i] = own || above ? 1 : 0;
 	}
-	return { functions: ids.length, ids, total, self };
+	return { functions: ids.length, ids, total, self, of: tree.header.total };
 }
 
 function resultText(ctx, found, frames) {
-	const base = ctx.total?.total || 0,
-		unit = ctx.total?.unit;
+	const unit = ctx.sampleType()?.unit;
 	const parts = [`${formatCount(found.functions)} function${found.functions === 1 ? "" : "s"}`];
 
 	if (frames >= 0)
 		parts.push(`${formatCount(frames)} frame${frames === 1 ? "" : "s"}`);
 	parts.push(
-		`total ${ctx.percent(found.total, base)} (${ctx.format(found.total, unit)})`,
-		`self ${ctx.percent(found.self, base)}`
+		`total ${ctx.percent(found.total, found.of)} (${ctx.format(found.total, unit)})`,
+		`self ${ctx.percent(found.self, found.of)}`
 	);
 	return parts.join(" · ");
 }
 
 /**
  * @param {any} ctx
- * @param {(found: any) => void} changed is called with null or {q, re, ids: Set, functions, total, self}
+ * @param {(found: any) => void} changed is called with null or {q, re, in, ids: Set, functions, total, self, of}
  */
 export function createSearch(ctx, changed) {
 	let running = null,
@@ -74,17 +73,20 @@ export function createSearch(ctx, changed) {
 	const result = h("output", { id: "search-result" });
 	const scope = selectField(
 		"in",
-		Object.keys(SCOPES).map(value => ({ value, text: value })),
+		Object.keys(SCOPES)
+			.filter(value => SCOPES[value] || !isSingleFile())
+			.map(value => ({ value, text: value })),
 		"name",
 		value => ctx.set({ in: value === "name" ? null : value }, { push: false })
 	);
+	const hide = textButton("Hide", () => useAs("h"));
 	const uses = h(
 		"span",
 		{ class: "uses" },
 		h("span", { class: "muted" }, "Use as"),
 		textButton("Focus", () => useAs("f")),
 		textButton("Ignore", () => useAs("i")),
-		textButton("Hide", () => useAs("h"))
+		hide
 	);
 	const row = h(
 		"div",
@@ -101,6 +103,10 @@ export function createSearch(ctx, changed) {
 	const none = { q: null, re: null, in: null };
 
 	function useAs(filterKey) {
+		if (found.tagfocus) {
+			ctx.addFilter("t" + filterKey, found.tagfocus, none);
+			return;
+		}
 		const pattern = ctx.state.re ? ctx.state.q : (/[A-Z]/.test(ctx.state.q) ? "" : "(?i)") + quoteRegexp(ctx.state.q);
 
 		ctx.addFilter(filterKey, pattern, none);
@@ -116,7 +122,9 @@ export function createSearch(ctx, changed) {
 		result.textContent = text;
 		row.classList.toggle("bad", Boolean(isBad));
 		input.toggleAttribute("aria-invalid", Boolean(isBad));
-		uses.hidden = Boolean(isBad) || !found || found.functions === 0;
+		// Not all that is found in labels can be said by a filter, which has the server's "" then.
+		uses.hidden = Boolean(isBad) || !found?.functions || found.tagfocus === "";
+		hide.hidden = "tagfocus" in (found || {});
 	}
 
 	function accept(next, frames) {
@@ -142,7 +150,7 @@ export function createSearch(ctx, changed) {
 
 			if (signal.aborted)
 				return;
-			accept({ ...answer, q, re, ids: new Set(answer.ids) });
+			accept({ ...answer, q, re, in: where, ids: new Set(answer.ids) });
 		} catch (error) {
 			if (isAbort(error))
 				return;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/int.h"
 #include "base/vec.h"
 
 /* Gives every set the labels that `keep` likes, plus `extra` if that is given, as a string label.
@@ -99,6 +100,28 @@ bool label_set_is_base(const struct profile *p, uint32_t set)
 		    str_eq(profile_str(p, l[i].text), STR("true")))
 			return true;
 	return false;
+}
+
+void profile_take_side(struct arena *a, struct profile *p, bool is_base)
+{
+	const struct profile all = *p;
+
+	p->samples = arena_many(a, all.nsamples, struct sample);
+	p->values = arena_many(a, (size_t)all.nsamples * all.ntypes, int64_t);
+	p->nsamples = 0;
+	for (uint32_t i = 0; i < all.nsamples; i++) {
+		struct sample s = all.samples[i];
+		const int64_t *from = sample_values(&all, &s);
+
+		if (label_set_is_base(&all, s.labels) != is_base)
+			continue;
+		s.row = p->nsamples;
+		for (uint32_t t = 0; t < all.ntypes; t++)
+			p->values[(size_t)s.row * all.ntypes + t] =
+				is_base ? int_neg(from[t]) : from[t];
+		p->samples[p->nsamples++] = s;
+	}
+	profile_remove_base_label(a, p);
 }
 
 /* ---- units of numeric labels */

@@ -185,6 +185,9 @@ void profile_scale(struct arena *a, struct profile *p, const double *ratios);
 bool label_set_is_base(const struct profile *p, uint32_t set);
 void profile_add_base_label(struct arena *a, struct profile *p);
 void profile_remove_base_label(struct arena *a, struct profile *p);
+/* Leaves one side of what -diff_base made: the base as it was before it was subtracted, or what
+ * that was subtracted from. */
+void profile_take_side(struct arena *a, struct profile *p, bool is_base);
 /* Keeps labels whose key (a string index) is marked. */
 void profile_keep_label_keys(struct arena *a, struct profile *p, const bool *keep);
 

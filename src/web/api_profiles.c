@@ -91,24 +91,30 @@ static struct loaded *load(struct api_call *q, char *source, struct str name, st
 	return load_less(q, source, &none, name, e);
 }
 
+static struct loaded *load_bytes(struct api_call *q, struct str bytes, struct str name,
+				 struct err *e)
+{
+	int fd = make_file(bytes, e);
+	char path[64];
+	struct loaded *l;
+
+	if (fd < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	l = load(q, path, name, e);
+	close(fd);
+	return l;
+}
+
 static struct loaded *load_body(struct api_call *q, struct err *e)
 {
 	struct str name = path_base(api_param(q, "name"));
-	char path[64];
-	struct loaded *l;
-	int fd;
 
 	if (!q->http->body.n) {
 		err_set(e, ERR_USAGE, "there is no profile in the request");
 		return NULL;
 	}
-	fd = make_file(q->http->body, e);
-	if (fd < 0)
-		return NULL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	l = load(q, path, str_eq(name, STR(".")) ? STR("profile") : name, e);
-	close(fd);
-	return l;
+	return load_bytes(q, q->http->body, str_eq(name, STR(".")) ? STR("profile") : name, e);
 }
 
 /* Only servers: files of this machine are not for whoever sees the page. */
@@ -122,26 +128,92 @@ static struct loaded *load_url(struct api_call *q, struct str url, struct err *e
 	return load(q, str_dup(q->a, url), url, e);
 }
 
-static bool put_added(struct api_call *q, struct loaded *l, struct buf *out, const struct err *e)
+static bool fail_adding(struct api_call *q, const struct err *e)
 {
-	if (!l) {
-		q->status = e->kind == ERR_LIMIT ? 413 : 400;
-		return false;
-	}
+	q->status = e->kind == ERR_LIMIT ? 413 : 400;
+	return false;
+}
+
+static void put_loaded(struct api_call *q, struct loaded *l, struct buf *out)
+{
 	pthread_mutex_lock(&l->lock);
 	name_functions(q->site, l);
 	pthread_mutex_unlock(&l->lock);
 	buf_str(out, buf_view(&l->about));
-	buf_char(out, '\n');
 	profiles_drop(&q->site->profiles, l);
+}
+
+static bool put_added(struct api_call *q, struct loaded *l, struct buf *out, const struct err *e)
+{
+	if (!l)
+		return fail_adding(q, e);
+	put_loaded(q, l, out);
+	buf_char(out, '\n');
+	return true;
+}
+
+/* ---- both sides of a difference, as difffolded.pl writes them in two columns */
+
+static bool has_base(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		if (label_set_is_base(p, p->samples[i].labels))
+			return true;
+	return false;
+}
+
+/* `l` has been closed. */
+static struct loaded *load_side(struct api_call *q, struct loaded *l, bool is_base, struct err *e)
+{
+	struct profile side = l->session.profile;
+	struct arena arena = { 0 };
+	struct buf bytes = { 0 }, name = { 0 };
+	struct loaded *loaded;
+
+	profile_take_side(&arena, &side, is_base);
+	profile_encode(&bytes, &side);
+	buf_printf(&name, "%.*s, %s", MAX_NAME_BYTES - 20, l->name, is_base ? "before" : "after");
+	loaded = load_bytes(q, buf_view(&bytes), buf_view(&name), e);
+	buf_release(&name);
+	buf_release(&bytes);
+	arena_release(&arena);
+	return loaded;
+}
+
+/* {"before":{...},"after":{...}}: two profiles instead of `l`, which goes. */
+static bool put_sides(struct api_call *q, struct loaded *l, struct buf *out, struct err *e)
+{
+	struct profiles *all = &q->site->profiles;
+	struct loaded *before, *after;
+
+	profiles_remove(all, l->id); /* makes room */
+	pthread_mutex_lock(&l->lock);
+	before = load_side(q, l, true, e);
+	after = before ? load_side(q, l, false, e) : NULL;
+	pthread_mutex_unlock(&l->lock);
+	profiles_drop(all, l);
+	if (!after) {
+		if (before)
+			profiles_remove(all, before->id);
+		profiles_drop(all, before);
+		return fail_adding(q, e);
+	}
+	buf_puts(out, "{\"before\":");
+	put_loaded(q, before, out);
+	buf_puts(out, ",\"after\":");
+	put_loaded(q, after, out);
+	buf_puts(out, "}\n");
 	return true;
 }
 
 bool api_add_profile(struct api_call *q, struct buf *out, struct err *e)
 {
 	struct str url = api_param(q, "url");
+	struct loaded *l = url.n ? load_url(q, url, e) : load_body(q, e);
 
-	return put_added(q, url.n ? load_url(q, url, e) : load_body(q, e), out, e);
+	if (l && api_flag(q, "sides") && has_base(&l->session.profile))
+		return put_sides(q, l, out, e);
+	return put_added(q, l, out, e);
 }
 
 /* ---- one less the other */

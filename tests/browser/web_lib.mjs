@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 
 export const kiln = process.env.KILN, data = process.env.DATA;
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -124,6 +125,16 @@ export async function axe(what) {
 export async function setTheme(theme) {
 	await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
 	await page.waitForFunction(want => document.documentElement.dataset.theme === want, theme);
+}
+
+/** Drops a file on the page as a person would. */
+export async function drop(path) {
+	const transfer = await page.evaluateHandle(([base64, name]) => {
+		const found = new DataTransfer();
+		found.items.add(new File([Uint8Array.from(atob(base64), c => c.charCodeAt(0))], name));
+		return found;
+	}, [readFileSync(path).toString("base64"), basename(path)]);
+	await page.dispatchEvent("main", "drop", { dataTransfer: transfer });
 }
 
 /** The cells of a table in view, as text: [[…], …]. */

@@ -1,6 +1,6 @@
 // What Compare says of two profiles, and files that work without a server.
-import { axe, cells, cli, data, equal, near, open, page, ready, serve, setTheme, shoot, stop, test, trouble } from "./web_lib.mjs";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { axe, cells, cli, data, drop, equal, near, open, page, ready, serve, setTheme, shoot, stop, test, trouble } from "./web_lib.mjs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -92,6 +92,38 @@ for (const mode of ["diff_base", "base"])
 		}
 		equal(rows.length, 5);
 	});
+
+await test("compare: a file with two counts fills both sides, dropped anywhere or chosen for one", async () => {
+	const two = await serve("worked_a.pb"), file = join(folder, "two.folded");
+	const sides = async () => {
+		await page.waitForFunction(() => __ui.state.page === "compare" && __ui.state.b);
+		await ready();
+		return [await page.locator("main label.field select").evaluateAll(all => all.slice(0, 2).map(select => select.selectedOptions[0].text)), await status()];
+	};
+
+	writeFileSync(file, cli("-folded", "-diff_base=worked_a.pb", "worked_b.pb"));
+	const want = [["two.folded, before", "two.folded, after"], "all: 1,000,000,000 → 700,000,000 samples, ×0.7; share 100% → 100%, ±0"];
+	await open(`${two}compare`);
+	await page.locator("main summary", { hasText: "Open…" }).last().click();
+	await page.locator("main input[type=file]").last().setInputFiles(file);
+	equal(await sides(), want);
+	equal(await widths(), { root0: 100, main1: 100, rec2: 42.9, a2: 28.6, c2: 28.6, rec3: 42.9, b3: 19, rec4: 42.9 });
+	await page.keyboard.press("x");
+	await ready();
+	equal((await status()).startsWith("all: 700,000,000 → 1,000,000,000 samples"), true);
+	await open(`${two}flamegraph`);
+	await drop(file);
+	equal(await sides(), want);
+	const address = page.url();
+	await open(`${two}top`);
+	await open(address);
+	equal(await sides(), want);
+	await open(`${two}compare`);
+	await drop(file);
+	equal(await sides(), want);
+	await axe("both sides of a file");
+	await stop(two);
+});
 
 await test("-divide_by: what pages show is what the command line prints", async () => {
 	const divided = await serve("-divide_by=7", "worked_a.pb");

@@ -1,5 +1,5 @@
 // Graph, Labels, Compare and the exports against the command line.
-import { axe, cells, cli, data, equal, near, open, page, ready, serve, setTheme, serveWith, shoot, test, trouble } from "./web_lib.mjs";
+import { axe, cells, cli, data, drop, equal, near, open, page, ready, serve, setTheme, serveWith, shoot, test, trouble } from "./web_lib.mjs";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -147,21 +147,10 @@ await test("labels: numbers as a histogram with a brush, groups in order", async
 	equal((await cells()).map(row => row[0].replace(/^[▸▾]/, "")).includes("/cart"), true);
 });
 
-/** Drops a profile on the page as a person would. */
-const drop = async name => {
-	const bytes = readFileSync(`${data}/${name}`).toString("base64");
-	const transfer = await page.evaluateHandle(([b64, file]) => {
-		const found = new DataTransfer();
-		found.items.add(new File([Uint8Array.from(atob(b64), c => c.charCodeAt(0))], file));
-		return found;
-	}, [bytes, name]);
-	await page.dispatchEvent("main", "drop", { dataTransfer: transfer });
-};
-
 await test("compare: a dropped file becomes side B; the table has the numbers of kiln diff", async () => {
 	await open(worked + "compare?unit=ms&cv=table");
 	equal(await page.locator("main .page-note h2").textContent(), "Compare with what?");
-	await drop("worked_b.pb");
+	await drop(`${data}/worked_b.pb`);
 	await page.waitForFunction(() => __ui.state.b);
 	await ready();
 	const want = cli("diff", "worked_a.pb", "worked_b.pb").split("\n").map(line => /^\s+(\d\S*)\s+\S+%\s+(\d\S*)\s+\S+%\s+(\S+).* (\S+)$/.exec(line)).filter(Boolean);
@@ -217,7 +206,7 @@ await test("top and tree: two sides", async () => {
 
 await test("a dropped file opens anywhere", async () => {
 	await open(worked + "top");
-	await drop("labels.pb");
+	await drop(`${data}/labels.pb`);
 	await page.waitForFunction(() => __ui.state.a);
 	await ready();
 	equal(await page.evaluate(() => __ui.state.page), "flamegraph");

@@ -214,6 +214,43 @@ def subtract(server):
     server.post("profiles", method="DELETE", id=b)
 
 
+@check("both sides of one file: folded stacks with two counts, or what -diff_base wrote")
+def sides(server):
+    path = TMP + "/both.pb.gz"
+    with open(path, "wb") as f:
+        f.write(cli("-proto", "-diff_base=" + DATA + "/worked_a.pb", DATA + "/worked_b.pb"))
+    two = cli("-folded", "-diff_base=" + DATA + "/worked_a.pb", DATA + "/worked_b.pb")
+    with open(path, "rb") as f:
+        files = {"both.pb.gz": f.read(), "two.folded": two}
+    for name, content in files.items():
+        status, got = server.post("profiles", content, name=name, sides=1)
+        equal((status, got["before"]["name"], got["after"]["name"]), (200, name + ", before", name + ", after"))
+        ids = [got[side]["id"] for side in ("before", "after")]
+        equal([p["id"] for p in server.get("meta")["profiles"]], [0, *ids], "no other is open")
+        for i, side in zip(ids, "ab"):
+            top = server.get("top", a=i)
+            rows = {f[1]: (r[1], r[2]) for f, r in zip(top["functions"], top["rows"])}
+            equal(rows, top_lines(DATA + "/worked_%s.pb" % side, "ns"), name + side)
+            equal("pprof::base" in str(server.get("labels", a=i)["keys"]), False)
+        whole = Flame(server.get("flame", a=ids[0], b=ids[1], min=0))
+        equal((whole.total[0], whole.total_b[0]), (10 ** 9, 7 * 10 ** 8))
+        for i in ids:
+            server.post("profiles", method="DELETE", id=i)
+        status, got = server.post("profiles", content, name=name)
+        equal((status, got["name"]), (200, name), "not asked for")
+        top = server.get("top", a=got["id"])
+        rows = {f[1]: (r[1], r[2]) for f, r in zip(top["functions"], top["rows"])}
+        equal(rows, top_lines(DATA + "/worked_b.pb", "ns", "-diff_base=" + DATA + "/worked_a.pb"), "the difference")
+        server.post("profiles", method="DELETE", id=got["id"])
+    status, got = server.post("profiles", b"main;a 1\n", name="one.folded", sides=1)
+    equal((status, got["name"]), (200, "one.folded"))
+    extra = [got["id"]] + [with_stacks(server, "main 1\n")["id"] for _ in range(5)]
+    status, got = server.post("profiles", two, name="two.folded", sides=1)
+    equal((status, len(server.get("meta")["profiles"])), (413, 7), "no room for both")
+    for i in extra:
+        server.post("profiles", method="DELETE", id=i)
+
+
 @check("compared per second, each side by its own duration")
 def rates(server):
     a = server.add(make_profile("slow.pb", [("f", "f.c", 100, 500)], duration=10 ** 10))["id"]

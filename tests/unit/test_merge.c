@@ -46,6 +46,26 @@ TEST(what_cancels_out_leaves_nothing_behind)
 	world_release(&w);
 }
 
+TEST(a_difference_has_two_sides)
+{
+	struct world w;
+	struct profile p, before, after;
+
+	world_init(&w);
+	p = before = after = folded(&w, "main;a 1 5\nmain;b 2 0\nmain;c 0 3\nmain;d 0 0\n");
+	profile_take_side(&w.arena, &before, true);
+	profile_take_side(&w.arena, &after, false);
+	assert_string_equal(samples_text(&w, &p),
+			    "5: a main\n-1: a main\n-2: b main\n3: c main\n");
+	assert_string_equal(samples_text(&w, &before), "1: a main\n2: b main\n");
+	assert_string_equal(samples_text(&w, &after), "5: a main\n3: c main\n");
+	for (uint32_t i = 0; i < before.nsamples; i++)
+		assert_false(label_set_is_base(&before, before.samples[i].labels));
+	profile_take_side(&w.arena, &after, true);
+	assert_int_equal(after.nsamples, 0);
+	world_release(&w);
+}
+
 TEST(many_more_samples_than_a_block_merge_as_one_by_one)
 {
 	struct world w;

@@ -53,20 +53,23 @@ const deltaOf = row => row.b - row.a;
 
 const changeName = row => deltaOf(row) ? row.a ? row.b ? "changed" : "✕ gone" : "N new" : "same";
 
-/** Has the server open one more profile, and goes on with its number. */
+/** Has the server open one more profile, and goes on with its number. A file that has both sides fills both. */
 async function addProfile(ctx, path, parameters, content, use) {
 	try {
-		const { id } = await ctx.api.post(path, parameters, content);
+		const { id, before, after } = await ctx.api.post(path, parameters, content);
 
 		await ctx.reloadMeta();
-		use(id);
+		if (after)
+			ctx.go("compare", { a: before.id, b: after.id, z: null });
+		else
+			use(id);
 	} catch (error) {
 		ctx.error(error, () => addProfile(ctx, path, parameters, content, use));
 	}
 }
 
 /** Opens a dropped file: on the Compare page as the side that is missing, else as what is shown. */
-export const openFile = (ctx, file) => addProfile(ctx, "profiles", { name: file.name }, file, id => {
+export const openFile = (ctx, file) => addProfile(ctx, "profiles", { name: file.name, sides: 1 }, file, id => {
 	ctx.toast(`Opened ${cleanName(file.name, 80)}`);
 	if (ctx.state.page === "compare")
 		ctx.set({ b: id, z: null });
@@ -140,7 +143,7 @@ function mountCompare(el, ctx) {
 
 	// ---- which two
 
-	const take = (name, parameters, content) => addProfile(ctx, "profiles", parameters, content, id => ctx.set({ [name]: id, z: null }));
+	const take = (name, parameters, content) => addProfile(ctx, "profiles", { ...parameters, sides: 1 }, content, id => ctx.set({ [name]: id, z: null }));
 
 	function opener(name) {
 		return popover("Open…", (panel, close) => {
@@ -153,7 +156,7 @@ function mountCompare(el, ctx) {
 				event.preventDefault();
 				close();
 				take(name, { url: url.value });
-			} } }, h("label", null, "An address", url), h("button", { class: "btn" }, "Fetch")), h("p", { class: "muted" }, "Or drop a file anywhere on this page."));
+			} } }, h("label", null, "An address", url), h("button", { class: "btn" }, "Fetch")), h("p", { class: "muted" }, "Or drop a file anywhere on this page. Folded stacks with two counts fill both sides."));
 		});
 	}
 

@@ -46,6 +46,7 @@ struct mapped_binary {
 struct annotator {
 	struct report_run *r;
 	struct annotation *out;
+	const struct annotate_site *only; /* or NULL */
 	bool has_address;
 	uint64_t address;
 	unsigned char *verdicts; /* of functions */
@@ -288,6 +289,18 @@ static int64_t checked_line(int64_t line)
 	return line < 0 || line > LINE_MAX ? 0 : line;
 }
 
+/* Is this frame at the site that is wanted? Of two builds of a program files may have other names.
+ */
+static bool is_wanted(struct annotator *x, const struct symbol_frame *frames, size_t n, size_t i)
+{
+	if (!x->only)
+		return true;
+	if (i + 1 == n || !x->only->caller.n)
+		return i + 1 == n && !x->only->caller.n;
+	return checked_line(frames[i + 1].line) == x->only->line &&
+	       str_eq(shown_name(x, frames[i + 1].name), x->only->caller);
+}
+
 /* Frames are innermost first. */
 static void add_uses(struct annotator *x, uint32_t instruction, const struct symbol_frame *frames,
 		     size_t n)
@@ -298,7 +311,8 @@ static void add_uses(struct annotator *x, uint32_t instruction, const struct sym
 					     .first_call = (uint32_t)x->calls.n,
 					     .ncalls = (uint32_t)i };
 
-		if (!name_of(x, frames[i].name, &use.function)->is_interesting)
+		if (!name_of(x, frames[i].name, &use.function)->is_interesting ||
+		    !is_wanted(x, frames, n, i))
 			continue;
 		use.file = canonical_file(x, frames[i].file);
 		for (size_t k = i; k > 0; k--)
@@ -628,13 +642,14 @@ static void finish(struct annotator *x)
 	find_functions(x);
 }
 
-static bool annotate_by(struct report_run *r, struct annotation *out, bool has_binaries,
-			struct err *e)
+static bool annotate_by(struct report_run *r, const struct annotate_site *only,
+			struct annotation *out, bool has_binaries, struct err *e)
 {
 	const struct profile *p = r->p;
 	struct annotator x = {
 		.r = r,
 		.out = out,
+		.only = only,
 		.verdicts = arena_many(r->a, p->nfunctions, unsigned char),
 		.mapping_verdicts = arena_many(r->a, p->nmappings, unsigned char),
 		.binaries = arena_many(r->a, p->nmappings, struct mapped_binary),
@@ -659,14 +674,16 @@ static bool annotate_by(struct report_run *r, struct annotation *out, bool has_b
 	       err_set(e, ERR_NOTFOUND, "no matches found for regexp: %s", r->params->argument);
 }
 
-bool annotate(struct report_run *r, struct annotation *out, struct err *e)
+bool annotate(struct report_run *r, const struct annotate_site *only, struct annotation *out,
+	      struct err *e)
 {
-	return annotate_by(r, out, true, e);
+	return annotate_by(r, only, out, true, e);
 }
 
-bool annotate_samples(struct report_run *r, struct annotation *out, struct err *e)
+bool annotate_samples(struct report_run *r, const struct annotate_site *only,
+		      struct annotation *out, struct err *e)
 {
-	return annotate_by(r, out, false, e);
+	return annotate_by(r, only, out, false, e);
 }
 
 void annotation_release(struct annotation *a)

@@ -54,11 +54,19 @@ struct annotation {
 	struct strings strings;
 };
 
-/* Fails with ERR_NOTFOUND if nothing is selected. Release with annotation_release, also after a
- * failure. */
-bool annotate(struct report_run *r, struct annotation *out, struct err *e);
+/* A line that selected functions were inlined at. */
+struct annotate_site {
+	struct str caller; /* "": they were not */
+	int64_t line;
+};
+
+/* Fails with ERR_NOTFOUND if nothing is selected. `only`, if not NULL, is the site whose code is
+ * wanted. Release with annotation_release, also after a failure. */
+bool annotate(struct report_run *r, const struct annotate_site *only, struct annotation *out,
+	      struct err *e);
 /* The same by samples alone, for functions that binaries know under other names. */
-bool annotate_samples(struct report_run *r, struct annotation *out, struct err *e);
+bool annotate_samples(struct report_run *r, const struct annotate_site *only,
+		      struct annotation *out, struct err *e);
 void annotation_release(struct annotation *a);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "report/annotate.h"
 #include "report/sources.h"
+#include "web/inlining.h"
 
 enum { MOST_FUNCTIONS = 50 };
 
@@ -15,7 +16,16 @@ struct listing {
 	struct report_run *r;
 	struct annotation annotation;
 	struct sources sources;
-	struct loaded *first; /* that of the command line */
+	struct loaded *first;	   /* that of the command line */
+	struct inline_sites sites; /* of the function that was asked for */
+};
+
+/* What a request is about. */
+struct source_call {
+	struct api_call *q;
+	struct str function;	   /* its name; "": those that match */
+	struct annotate_site site; /* of it */
+	bool has_site;
 };
 
 /* ---- the calls of one frame */
@@ -258,6 +268,7 @@ static void put_functions(struct listing *x)
 		put_function(x, &all[i]);
 	}
 	buf_printf(x->out, "],\"more\":%zu", n > MOST_FUNCTIONS ? n - MOST_FUNCTIONS : 0);
+	inlining_put(x->out, x->q, x->r, &x->sites);
 }
 
 /* A profile that came over the network may name any file of this machine. Of those, only what the
@@ -279,14 +290,15 @@ static void restrict_sources(struct listing *x)
 	x->sources.allows_ctx = x->first;
 }
 
-static bool annotate_any(struct listing *x, struct err *e)
+static bool annotate_any(struct listing *x, const struct source_call *call, struct err *e)
 {
-	bool ok = annotate(x->r, &x->annotation, e);
+	const struct annotate_site *only = call->has_site ? &call->site : NULL;
+	bool ok = annotate(x->r, only, &x->annotation, e);
 
 	/* Of Go's generic functions the profile has shorter names than the binary. */
 	if (ok && !x->annotation.nfunctions) {
 		annotation_release(&x->annotation);
-		ok = annotate_samples(x->r, &x->annotation, e);
+		ok = annotate_samples(x->r, only, &x->annotation, e);
 	}
 	/* That a function is not called by one of its callers is an answer. */
 	return ok || (api_param(x->q, "root").n && e->kind == ERR_NOTFOUND);
@@ -294,9 +306,12 @@ static bool annotate_any(struct listing *x, struct err *e)
 
 static bool run_source(struct buf *out, struct report_run *r, struct err *e)
 {
-	struct listing x = { .q = r->params->into, .out = out, .r = r };
-	bool ok = keep_calls(x.q, r, e) && annotate_any(&x, e);
+	const struct source_call *call = r->params->into;
+	struct listing x = { .q = call->q, .out = out, .r = r };
+	bool ok = keep_calls(x.q, r, e) && annotate_any(&x, call, e);
 
+	if (ok && call->function.n && !x.q->options.noinlines)
+		inlining_find(r, call->function, &x.sites);
 	if (ok && (ok = sources_open(&x.sources, r, e))) {
 		restrict_sources(&x);
 		put_functions(&x);
@@ -334,17 +349,22 @@ static bool take_paths(struct api_call *q, struct err *e)
 
 bool api_source(struct api_call *q, struct buf *out, struct err *e)
 {
-	struct str fn = api_param(q, "fn"), f = api_param(q, "f");
+	struct str fn = api_param(q, "fn"), f = api_param(q, "f"), site = api_param(q, "site");
 	const char *pattern = "."; /* as pprof: everything */
+	struct source_call call = { .q = q, .has_site = site.n };
 	/* Paths go through frames that only pages have names for. */
 	struct session *s =
 		api_param(q, "root").n ? loaded_session(q->profile) : &q->profile->session;
 
-	if (fn.n)
-		pattern = api_quoted(q->a, functions_text(&q->site->functions, q->a, fn));
-	else if (f.n)
+	if (site.n && !inlining_read(q, site, &call.site, e))
+		return false;
+	if (fn.n) {
+		call.function = functions_text(&q->site->functions, q->a, fn);
+		pattern = api_quoted(q->a, call.function);
+	} else if (f.n) {
 		pattern = str_dup(q->a, f);
-	if (!take_paths(q, e) || !api_report(q, s, &report_source_lines, pattern, q, out, e))
+	}
+	if (!take_paths(q, e) || !api_report(q, s, &report_source_lines, pattern, &call, out, e))
 		return false;
 	api_put_warnings(q, out);
 	buf_puts(out, "}\n");

@@ -88,6 +88,99 @@ await test("source: arrows nest, cross and end", async () => {
 	equal(got, [["╭───", "│╭╭▸", "││╰▸", "╰╰─▸", ""], ["╭─", "╭╰▸", "╰──"]]);
 });
 
+/** A function that is inlined twice, and called where the compiler cannot know what. */
+const mixer = join(folder, "mixer");
+writeFileSync(mixer + ".c", `int mix(int a, int b)
+{
+	return a * 31 ^ b;
+}
+
+int (*volatile same)(int, int) = mix;
+
+__attribute__((noinline)) int twice(int v)
+{
+	int sum = v;
+	sum += mix(v, 7);
+	sum -= mix(sum, v);
+	return sum + same(v, sum);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	return twice(argc);
+}
+`);
+execFileSync("gcc", ["-g", "-O2", "-no-pie", "-o", mixer, mixer + ".c"]);
+{
+	const symbols = execFileSync("nm", ["-S", mixer], { encoding: "utf8" });
+	const bytes = name => {
+		const [, start, size] = new RegExp(`^(\\w+) (\\w+) T ${name}$`, "m").exec(symbols).map(text => parseInt(text, 16));
+		return Array.from({ length: size - 1 }, (_, i) => start + i + 1);
+	};
+	const all = [...bytes("mix"), ...bytes("twice")];
+	writeFileSync(mixer + ".txt", `heap profile: ${all.length}: ${all.length} [${all.length}: ${all.length}] @ heapprofile
+${all.map(at => `1: 1 [1: 1] @ 0x${at.toString(16)}`).join("\n")}
+MAPPED_LIBRARIES:
+00401000-00402000 r-xp 00001000 00:00 1 ${mixer}
+`);
+}
+
+await test("source: places that a function was inlined into, each with its share and its code", async () => {
+	const url = await serve(mixer + ".txt"), table = page.locator("main .sites table"), title = () => page.locator("main h2.page-title").textContent();
+	const places = () => table.evaluate(el => [...el.querySelectorAll("tbody:not([aria-hidden]) tr")].map(row => [...row.cells].map(cell => cell.textContent)));
+	const number = text => parseInt(text);
+
+	await page.setViewportSize({ width: 1900, height: 1000 });
+	await open(url + "disasm?fn=mix&unit=B");
+	const list = await places(), [whole, ...sites] = list;
+	equal(whole[3], "all places");
+	equal(sites.map(row => row[3]).sort(), ["inlined into twice at mixer.c:11", "inlined into twice at mixer.c:12", "not inlined"]);
+	equal(sites.reduce((sum, row) => sum + number(row[1]), 0), number(whole[1]), "the sum");
+	equal(sites.map(row => number(row[1])), sites.map(row => number(row[1])).sort((a, b) => b - a), "heaviest first");
+	const line = cli("-top", "-unit=B", mixer + ".txt").split("\n").map(text => text.trim().split(/\s+/)).find(cells => cells[5] === "mix");
+	equal([whole[0], whole[1], whole[2]], [line[0], line[3], "100%"], "as -top has it");
+	for (const row of sites)
+		near(parseFloat(row[2]), number(row[1]) / number(whole[1]) * 100, 0.06);
+	await axe("places");
+	await shoot("source-sites");
+	const addresses = () => page.locator("main .panes table").nth(1).evaluate(el => [...el.querySelectorAll("tbody:not([aria-hidden]) tr")].map(row => row.cells[0].textContent));
+	const every = await addresses(), seen = [];
+	await table.focus();
+	await page.keyboard.press("ArrowDown");
+	await ready();
+	for (const row of sites) {
+		await soon(async () => (await title()).includes(row[3]), `title of ${row[3]}`);
+		await ready();
+		equal((await title()).includes(`self ${row[0]}, total ${row[1]} (`), true, await title());
+		const code = await addresses(), cost = await page.locator("main .panes table").nth(1).evaluate(el => [...el.querySelectorAll("tbody:not([aria-hidden]) tr")].reduce((sum, tr) => sum + (parseInt(tr.cells[1].textContent) || 0), 0));
+		equal([code.length > 0, cost], [true, number(row[1])], row[3]);
+		seen.push(...code);
+		equal(await table.evaluate(el => document.activeElement === el), true, "the focus stays");
+		const state = await page.evaluate(() => __ui.state.site);
+		equal(/:called$|:\d+:1[12]$/.test(state), true, state);
+		if (row !== sites.at(-1))
+			await page.keyboard.press("ArrowDown");
+	}
+	equal([...seen].sort(), [...every].sort(), "together all instructions, none twice");
+	const address = page.url(), last = await title();
+	await page.reload();
+	await ready();
+	equal([page.url(), await title(), await table.locator("tr[aria-selected=true] td").last().textContent()], [address, last, sites.at(-1)[3]]);
+	// The place of another function is none of this one's.
+	await page.locator("main .side tr", { hasText: "twice" }).click();
+	await ready();
+	await soon(async () => (await title()).startsWith("twice"), "another function");
+	equal([await table.count(), (await page.locator("main .panes table").first().locator("tr").count()) > 3], [0, true]);
+	await page.goBack();
+	await ready();
+	await soon(async () => await title() === last, "back");
+	await table.locator("tr", { hasText: "all places" }).click();
+	await ready();
+	equal([await page.evaluate(() => __ui.state.site ?? null), (await title()).includes("inlined into")], [null, false]);
+	await page.setViewportSize({ width: 1300, height: 800 });
+});
+
 await test("source: a link to the editor", async () => {
 	await open(await serve("-source_url=vscode://file/{path}:{line}", heap) + "source?fn=work");
 	equal(await page.locator("main h2.page-title a").getAttribute("href"), `vscode://file${program}:9`);
@@ -104,6 +197,8 @@ await test("source: two sides beside each other", async () => {
 	const cellsOf = await page.locator("main .panes tr", { hasText: "int sum = rand();" }).locator("td").allTextContents();
 	equal(cellsOf.slice(1, 5), [listed[0], `${parseInt(listed[0]) * 3}B`, listed[1], `${parseInt(listed[1]) * 3}B`]);
 	await axe("source of two sides");
+	await open(`${code}source?fn=mix&b=1`);
+	equal((await page.locator("main .sites th").allTextContents()).slice(0, 2), ["Self A", "Total A"]);
 	await shoot("source-two");
 });
 
@@ -178,6 +273,13 @@ for (const theme of ["light", "dark"])
 		await setTheme(theme);
 		await open(code + "disasm?fn=work");
 		await axe("disasm");
+		await open(code + "source?fn=mix");
+		await axe("source of what was inlined");
+		await page.setViewportSize({ width: 360, height: 700 });
+		await axe("the same in 360 pixels");
+		equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+		await page.setViewportSize({ width: 1300, height: 800 });
+		await open(code + "disasm?fn=work");
 		await shoot(`disasm-arrows-${theme}`);
 		await page.locator("main button", { hasText: "Inline" }).click();
 		await axe("inline");

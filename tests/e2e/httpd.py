@@ -346,6 +346,41 @@ def source_of_frame(server):
     server.post("profiles", method="DELETE", id=p)
 
 
+@check("source: where a function was inlined, and the code of one place")
+def source_sites(server):
+    def sites(got):
+        return [(s["caller"] and s["caller"][1], os.path.basename(s["file"]), s["line"], s["flat"], s["cum"]) for s in got["sites"]["rows"]]
+
+    def lines(got):
+        return {line["n"]: (line["flat"], line["cum"]) for f in got["functions"] for line in f["lines"] if line["cum"]}
+    p = server.add(DATA + "/called_and_inlined.pb")["id"]
+    got = server.get("source", a=p, fn="work")
+    equal(sites(got), [("main", "both.c", 4, 3, 7), (None, "", 0, 1, 3)])
+    equal((got["sites"]["flat"], got["sites"]["cum"], got["sites"]["more"]), (4, 10, 0))
+    equal(lines(got), {12: (1, 3), 13: (3, 7)})
+    main = got["sites"]["rows"][0]["caller"][0]
+    for site, want in (("%d:4" % main, {13: (3, 7)}), ("main:4", {13: (3, 7)}), ("called", {12: (1, 3)}), ("main:5", {}), ("nosuch:4", {})):
+        one = server.get("source", a=p, fn="work", site=site)
+        equal((lines(one), one["sites"]), (want, got["sites"]), site)
+    equal(sites(server.get("source", a=p, fn="main")), [], "never inlined")
+    equal(sites(server.get("source", a=p, fn="work", noinlines="t")), [])
+    equal(sites(server.get("source", a=p, fn="work", f="deep")), [("main", "both.c", 4, 0, 4), (None, "", 0, 0, 2)], "filtered")
+    for bad in ("main", "main:", "main:x", ":"):
+        equal(server.ask(API + "source?fn=work&a=%d&site=%s" % (p, bad))[0], 400, bad)
+    server.post("profiles", method="DELETE", id=p)
+    for path in (DATA + "/inlines.pb", PROFILES + "/go/cpu.t1.pb.gz"):
+        p = server.add(path)["id"]
+        top = server.get("top", a=p)
+        inlined = [(r, f[1]) for f, r in zip(top["functions"], top["rows"]) if f[5] & 1]
+        assert inlined, path
+        for row, name in inlined[:40]:
+            got = server.get("source", a=p, fn=row[0])["sites"]
+            equal((got["flat"], got["cum"]), (row[1], row[2]), name)
+            equal([s["cum"] for s in got["rows"]], sorted((s["cum"] for s in got["rows"]), reverse=True), name)
+            assert any(s["caller"] for s in got["rows"]), name
+        server.post("profiles", method="DELETE", id=p)
+
+
 @check("source: only regular files, below where it is to look")
 def source_safety(server):
     where, secret = os.path.join(TMP, "open"), os.path.join(TMP, "secret.c")

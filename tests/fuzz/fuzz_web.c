@@ -8,6 +8,23 @@
 #include "web/site.h"
 
 static const char stacks[] = "main;f;g;f 10\nmain;g 3\nmain;f;f;f;x 5\nmain;h<i>;\"j\" 2\n";
+/* These have labels. */
+static const char changes[] = "main;f;g 4 9\nmain;g 3 0\nmain;x 0 5\n";
+
+static void lend(struct site *site, const char *text, const char *name)
+{
+	static struct arena arena;
+	struct strings *strings = arena_new(&arena, struct strings);
+	struct profile p;
+	struct err e;
+
+	strings_init(strings);
+	if (!profile_read(&p, &arena, strings, str_of(text), 1 << 20, &e))
+		abort();
+	p.locations[0].nlines = 2; /* inlined into the next */
+	profiles_drop(&site->profiles,
+		      profiles_lend(&site->profiles, &p, 1, name, &site->params.c->options));
+}
 
 static struct site *make_site(void)
 {
@@ -15,10 +32,6 @@ static struct site *make_site(void)
 	static struct site site = { .params = { .c = &line, .version = "" },
 				    .host = "localhost",
 				    .is_loopback_only = true };
-	static struct arena arena;
-	static struct strings strings;
-	struct profile p;
-	struct err e;
 
 	if (site.profiles.n)
 		return &site;
@@ -27,11 +40,8 @@ static struct site *make_site(void)
 	functions_init(&site.functions);
 	profiles_init(&site.profiles, &site.functions);
 	answers_init(&site.answers);
-	strings_init(&strings);
-	if (!profile_read(&p, &arena, &strings, str_of(stacks), 1 << 20, &e))
-		abort();
-	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "a", &line.options));
-	profiles_drop(&site.profiles, profiles_lend(&site.profiles, &p, 1, "b", &line.options));
+	lend(&site, stacks, "a");
+	lend(&site, changes, "b");
 	return &site;
 }
 

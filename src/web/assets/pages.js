@@ -6,7 +6,7 @@ import { VirtualTable } from "./table.js";
 
 // Parameters that change what is seen of the data, not the data.
 const VIEW_PARAMETERS = new Set(["page", "q", "re", "z", "ord", "up", "col", "pct", "cv", "srt", "cols", "grp", "dir", "fn", "asm",
-	"n", "side", "rc", "flt", "in", "inl", "addr", "only"]);
+	"n", "side", "rc", "flt", "in", "inl", "addr", "only", "site"]);
 
 /** Which data a page needs: the same key, the same answers. */
 export function dataKey(state, also = []) {
@@ -146,6 +146,9 @@ function functionList(host, ctx, top, pick) {
 	return list;
 }
 
+// What is shown of the function list's data.
+const SHOWN = ["fn", "site"];
+
 /**
  * A page with a list of functions at the left. load(top, signal) shows the function of the URL in `main`,
  * redraw() is for all other changes.
@@ -170,7 +173,7 @@ export function listPage(el, ctx, main, load, redraw) {
 		top = await ctx.api.get("top", {}, { signal });
 		if (!ctx.state.fn && ctx.selected)
 			ctx.set({ fn: ctx.selected[0] }, { push: false });
-		key = dataKey(ctx.state, ["fn"]);
+		key = dataKey(ctx.state, SHOWN);
 		showList();
 		if (top.rows.length)
 			run(inner => load(top, inner));
@@ -178,7 +181,7 @@ export function listPage(el, ctx, main, load, redraw) {
 			main.append(pageNote("No functions", h("p", null, "Nothing is left of the profile.")));
 	};
 	const update = state => {
-		const nextList = dataKey(state), next = dataKey(state, ["fn"]);
+		const nextList = dataKey(state), next = dataKey(state, SHOWN);
 
 		if (nextList !== listKey) {
 			listKey = nextList;

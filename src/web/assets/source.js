@@ -1,9 +1,9 @@
 // The Source page: where in a function its cost is, by line and by instruction.
 import { h, clear, segmented } from "./dom.js";
-import { cleanName, shortName } from "./format.js";
+import { cleanName, placeOf, shortName } from "./format.js";
 import { VirtualTable, button, muted } from "./table.js";
 import { syntaxPieces } from "./syntax.js";
-import { listPage, pageNote } from "./pages.js";
+import { listPage, pageNote, valueColumns } from "./pages.js";
 import { editorLink } from "./inspector.js";
 
 const COLD_RUN = 12, COLD_MARGIN = 3, JUMP_LANES = 6;
@@ -130,7 +130,7 @@ function allAsm(rows) {
 
 function mountSource(el, ctx) {
 	const main = h("div", { class: "side-main" });
-	const title = h("h2", { class: "page-title" }), notes = h("div"), panes = h("div", { class: "panes" });
+	const title = h("h2", { class: "page-title" }), notes = h("div"), where = h("div", { class: "sites" }), panes = h("div", { class: "panes" });
 	const asm = segmented("Assembly", [{ value: "off", text: "Source" }, { value: "beside", text: "Beside" }, { value: "inline", text: "Inline" }], "",
 		value => ctx.set({ asm: value }, { push: false }));
 	const syntax = segmented("Assembly syntax", [{ value: "", text: "AT&T" }, { value: "1", text: "Intel" }], "", value => ctx.set({ intel: value || null }));
@@ -140,11 +140,37 @@ function mountSource(el, ctx) {
 		button("↑ Hot line", () => nextHot(-1), { title: "Previous line with samples (N)" }), button("↓ Hot line", () => nextHot(1), { title: "Next line with samples (n)" }));
 	const opened = new Set();
 	let source = null, machine = null, rows = [], answer = null, answerB = null, shape = "", top = null, linked = new Set();
+	let sites = null, sitesKey = "", asked = "";
 
-	main.append(bar, title, notes, panes);
+	main.append(bar, title, where, notes, panes);
 
 	const isOnly = () => ctx.state.zf && ctx.state.z;
 	const asmMode = () => ctx.state.asm || (ctx.state.page === "disasm" ? "beside" : "off");
+
+	/** The site of the URL, if it is one of the function that is shown: a caller and a line, or "called". */
+	const chosenSite = () => ctx.state.site?.startsWith(asked) ? ctx.state.site.slice(asked.length) : undefined;
+
+	/** Where the function was inlined, and what each place has of it. The table stays while the places do: it may have the focus. */
+	function showSites() {
+		const { rows: list, more, ...all } = answer.sites, key = JSON.stringify([asked, answer.sites, top.unit, ctx.state.unit, !!answerB]);
+
+		if (key !== sitesKey) {
+			const name = site => site.caller ? `inlined into ${shortName(site.caller[1])} at ${placeOf([0, "", site.file, site.line]) || "an unknown line"}` : "not inlined";
+			const columns = (key, title, hint) => valueColumns(ctx, key, title + (answerB ? " A" : ""), hint, top.unit, all.cum, row => row[key]);
+
+			sitesKey = key;
+			sites?.destroy();
+			sites = list.length ? new VirtualTable(where, ctx, {
+				label: "Where it was inlined", fixed: true, rowKey: row => row.key,
+				columns: [columns("flat", "Self", "Spent in it there")[0], ...columns("cum", "Total", "Spent in it and all that it calls"),
+					{ key: "text", title: "Place", get: row => row.text }],
+				onSelect: row => ctx.set({ site: row.key ? asked + row.key : null }),
+			}) : null;
+			sites?.setRows([{ ...all, text: `all places${more ? `, ${more} smaller ones of them not listed` : ""}` },
+				...list.map(site => ({ ...site, key: site.caller ? `${site.caller[0]}:${site.line}` : "called", text: name(site) }))]);
+		}
+		sites?.show(sites.view.find(row => row.key === chosenSite()) || null, true);
+	}
 
 	/** With two sides, those of both; of instructions only A is known. */
 	function costColumns(entry, hasB) {
@@ -276,13 +302,15 @@ function mountSource(el, ctx) {
 		clear(title);
 		asm.set(mode);
 		panes.classList.toggle("two", mode === "beside");
+		showSites();
 		if (!entry?.function) {
 			notes.append(isOnly() ? pageNote("Not called there", h("p", null, "The zoomed frame does not call this function."))
 				: pageNote("No source is known", h("p", null, "The profile has no lines for this function, and its binary gives none.")));
 			return;
 		}
-		const [, self, total] = !isOnly() && top.rows.find(row => row[0] === entry.function[0]) || [0, entry.flat, entry.cum];
-		title.append(shortName(entry.function[1]), h("small", { class: "muted" }, ` ${cleanName(entry.file || "", 300)} · self ${ctx.format(self, top.unit)}, total ` +
+		const site = sites?.selected, [, self, total] = site ? [0, site.flat, site.cum]
+			: !isOnly() && top.rows.find(row => row[0] === entry.function[0]) || [0, entry.flat, entry.cum];
+		title.append(shortName(entry.function[1]), site?.key ? `, ${site.text}` : "", h("small", { class: "muted" }, ` ${cleanName(entry.file || "", 300)} · self ${ctx.format(self, top.unit)}, total ` +
 			`${ctx.format(total, top.unit)} (${ctx.percent(total, top.total)})` + (self === entry.flat ? "" : "; its lines count what is inlined into them as self"), " ", editorLink(ctx, entry.file, entry.lines.find(isHotLine)?.n) || ""));
 		rows = sourceRows(entry, opened);
 		if (!entry.path_found)
@@ -293,8 +321,10 @@ function mountSource(el, ctx) {
 	}
 
 	async function load(functions, signal) {
-		const { fn, source_path, trim_path, z, rc, b } = ctx.state;
-		const ask = side => ctx.api.get("source", { fn: fn || functions.rows[0][0], source_path, trim_path, ...isOnly() ? { root: z, rc } : null, ...side }, { signal });
+		const { fn = functions.rows[0][0], source_path, trim_path, z, rc, b } = ctx.state;
+
+		asked = fn + ":";
+		const ask = side => ctx.api.get("source", { fn, site: chosenSite(), source_path, trim_path, ...isOnly() ? { root: z, rc } : null, ...side }, { signal });
 
 		// What B does not have is nothing there.
 		[answer, answerB] = await Promise.all([ask(), b === undefined ? null : ask({ a: b }).catch(error => {
@@ -324,6 +354,7 @@ function mountSource(el, ctx) {
 			page.destroy();
 			source?.destroy();
 			machine?.destroy();
+			sites?.destroy();
 		},
 	};
 }

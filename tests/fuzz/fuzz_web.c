@@ -11,10 +11,9 @@ static const char stacks[] = "main;f;g;f 10\nmain;g 3\nmain;f;f;f;x 5\nmain;h<i>
 /* These have labels. */
 static const char changes[] = "main;f;g 4 9\nmain;g 3 0\nmain;x 0 5\n";
 
-static void lend(struct site *site, const char *text, const char *name)
+static void lend(struct site *site, struct strings *strings, const char *text, const char *name)
 {
 	static struct arena arena;
-	struct strings *strings = arena_new(&arena, struct strings);
 	struct profile p;
 	struct err e;
 
@@ -29,6 +28,7 @@ static void lend(struct site *site, const char *text, const char *name)
 static struct site *make_site(void)
 {
 	static struct command_line line;
+	static struct strings strings[2];
 	static struct site site = { .params = { .c = &line, .version = "" },
 				    .host = "localhost",
 				    .is_loopback_only = true };
@@ -40,8 +40,8 @@ static struct site *make_site(void)
 	functions_init(&site.functions);
 	profiles_init(&site.profiles, &site.functions);
 	answers_init(&site.answers);
-	lend(&site, stacks, "a");
-	lend(&site, changes, "b");
+	lend(&site, &strings[0], stacks, "a");
+	lend(&site, &strings[1], changes, "b");
 	return &site;
 }
 

@@ -55,8 +55,7 @@ TEST(a_difference_has_two_sides)
 	p = before = after = folded(&w, "main;a 1 5\nmain;b 2 0\nmain;c 0 3\nmain;d 0 0\n");
 	profile_take_side(&w.arena, &before, true);
 	profile_take_side(&w.arena, &after, false);
-	assert_string_equal(samples_text(&w, &p),
-			    "5: a main\n-1: a main\n-2: b main\n3: c main\n");
+	assert_string_equal(samples_text(&w, &p), "5: a main\n-1: a main\n-2: b main\n3: c main\n");
 	assert_string_equal(samples_text(&w, &before), "1: a main\n2: b main\n");
 	assert_string_equal(samples_text(&w, &after), "5: a main\n3: c main\n");
 	for (uint32_t i = 0; i < before.nsamples; i++)

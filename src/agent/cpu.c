@@ -20,6 +20,7 @@
 #include "agent/kernel.h"
 #include "agent/local.h"
 #include "agent/memory.h"
+#include "agent/perf.h"
 #include "agent/profiles.h"
 #include "agent/samples.h"
 #include "agent/sort.h"
@@ -65,7 +66,7 @@ static struct kin kins[KINS_MAX];
 
 /* What there is to say about a profile. */
 static struct {
-	uint64_t lost, no_room;
+	uint64_t lost, no_room, samples, sampled_ticks;
 	uint32_t without_timer, blocked;
 	uint64_t blocked_ticks;
 	int error;
@@ -117,11 +118,11 @@ static uint32_t next_timer(uint32_t i)
 	return TIMERS_MAX;
 }
 
-bool cpu_has_timer(uint32_t tid)
+struct cpu_timer *cpu_timer_of(uint32_t tid)
 {
-	const struct cpu_timer *own = own_timer(local.self);
+	struct cpu_timer *own = own_timer(local.self);
 
-	return (own && atomic_load(&own->tid) == tid) || other_timer(tid, tid);
+	return own && atomic_load(&own->tid) == tid ? own : other_timer(tid, tid);
 }
 
 static bool reserve(void)
@@ -222,6 +223,8 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 	if (error)
 		return error;
 	t->first = from + 1 + next_chance() * (uint64_t)period / (1ull << 32);
+	t->period = (uint64_t)period;
+	perf_start(t);
 	set_origin(t, thread);
 	atomic_store(&t->ticks, 0);
 	atomic_store(&t->tid, tid);
@@ -233,13 +236,13 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 /* Ends it. Returns the ticks that no signal stood for; 0 too if another thread does it. */
 static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock)
 {
-	uint64_t used, due, ticks;
+	uint64_t due, ticks;
 
 	if (!atomic_compare_exchange_strong(&t->tid, &tid, TIMER_ENDING))
 		return 0;
 	kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
-	used = read_clock(clock);
-	due = used >= t->first ? (used - t->first) / (uint64_t)period + 1 : 0;
+	perf_end(t);
+	due = timer_due(t, read_clock(clock));
 	ticks = atomic_load(&t->ticks);
 	atomic_store(&t->tid, 0);
 	return due > ticks ? (uint32_t)(due - ticks) : 0;
@@ -358,6 +361,8 @@ static void end_others(const uint32_t *living, uint32_t nliving, const uint32_t 
 			t = NULL;
 		if (t)
 			end_timer(t, tid, clock_of(tid));
+		else
+			perf_check(&cpu_timers[i]);
 	}
 }
 
@@ -429,6 +434,8 @@ static void count_sample(const struct sample *s, uint32_t stack)
 	struct last *last = &lasts[s->source];
 
 	add_ticks(stack, s->labels, s->weight);
+	notes.samples++;
+	notes.sampled_ticks += s->weight;
 	if (s->source == TIMERS_MAX)
 		return;
 	if (last->tid != s->tid)
@@ -520,6 +527,7 @@ static void clear(void)
 	memset(&notes, 0, sizeof(notes));
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
 		kernel_call(SYS_timer_delete, cpu_timers[i].id, 0, 0, 0);
+		perf_end(&cpu_timers[i]);
 		atomic_store(&cpu_timers[i].tid, 0);
 	}
 	atomic_store(&nthreads, 0);
@@ -553,6 +561,7 @@ bool cpu_start(int hz)
 	clear();
 	lock_give(&counting);
 	period = SECOND / (hz < HZ_MAX ? hz : HZ_MAX);
+	perf_prepare(period);
 	started = now_ns();
 	started_wall = wall_ns();
 	atomic_store(&takes_threads, true);
@@ -573,6 +582,9 @@ static void comment(struct record *r)
 {
 	record_comment(r, "CPU time: %u threads, a tick each %lld us", atomic_load(&nthreads),
 		       (long long)period / 1000);
+	record_comment(r, "%llu samples stand for %llu ticks", (unsigned long long)notes.samples,
+		       (unsigned long long)notes.sampled_ticks);
+	perf_comment(r);
 	if (notes.lost + notes.no_room)
 		record_comment(r, "lost: %llu ticks that there was no room for",
 			       (unsigned long long)(notes.lost + notes.no_room));
@@ -722,8 +734,10 @@ static void after_fork(void)
 /* The kernel gave it none of our timers. */
 static void in_child(void)
 {
-	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i))
+	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
+		perf_leave(&cpu_timers[i]);
 		atomic_store(&cpu_timers[i].tid, 0);
+	}
 	atomic_store(&takes_threads, false);
 	atomic_store(&scan, 0);
 	atomic_store(&is_on, false);

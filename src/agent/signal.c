@@ -3,6 +3,7 @@
 #include "agent/signal.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +14,7 @@
 #include "agent/kernel.h"
 #include "agent/local.h"
 #include "agent/modules.h"
+#include "agent/perf.h"
 #include "agent/unwind.h"
 
 /* ---- reading a stack */
@@ -589,17 +591,36 @@ bool wall_ask(uint32_t tid)
 	return ask(tid, CODE_WALL, NULL);
 }
 
-/* Is the thread in a system call, which goes on or fails when we are done? */
-static bool is_in_call(const ucontext_t *context)
+enum call { CALL_NONE, CALL_DONE, CALL_AGAIN };
+
+/* Was the thread in a system call, which is done, or made once more when we are? */
+static enum call find_call(const ucontext_t *context)
 {
-	const greg_t *registers = context->uc_mcontext.gregs;
-	const uint8_t *pc = (const uint8_t *)registers[REG_RIP];
+	const uint8_t *pc = (const uint8_t *)context->uc_mcontext.gregs[REG_RIP];
 	struct range r;
 
 	if (!range_find((uintptr_t)pc - 2, &r) || !range_find((uintptr_t)pc + 2, &r))
-		return false;
-	return (registers[REG_RAX] == -EINTR && pc[-2] == 0x0f && pc[-1] == 0x05) ||
-	       (pc[0] == 0x0f && pc[1] == 0x05);
+		return CALL_NONE;
+	if (pc[0] == 0x0f && pc[1] == 0x05)
+		return CALL_AGAIN;
+	return pc[-2] == 0x0f && pc[-1] == 0x05 ? CALL_DONE : CALL_NONE;
+}
+
+/* Is the thread in a system call, which goes on or fails when we are done? */
+static bool is_in_call(const ucontext_t *context)
+{
+	enum call call = find_call(context);
+
+	return call == CALL_AGAIN ||
+	       (call == CALL_DONE && context->uc_mcontext.gregs[REG_RAX] == -EINTR);
+}
+
+static uint64_t thread_clock(void)
+{
+	struct timespec t = { 0, 0 };
+
+	kernel_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&t, 0, 0);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static void answer_dump(struct dump_slot *slot, const ucontext_t *context)
@@ -618,11 +639,8 @@ static void answer_dump(struct dump_slot *slot, const ucontext_t *context)
 /* With the CPU clock, by which the thread is seen to have gone on. */
 static void answer_wall(const ucontext_t *context)
 {
-	struct timespec t = { 0, 0 };
-
-	kernel_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&t, 0, 0);
 	write_sample(&(struct about){ SAMPLE_WALL, own_tid(), 1, is_in_call(context), 0,
-				      (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec },
+				      thread_clock() },
 		     context);
 }
 
@@ -649,7 +667,7 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 	uint32_t tid = atomic_load_explicit(&timer->tid, memory_order_relaxed);
 
 	/* What a thread used when it ends and has no ticks for is given to its other stacks. */
-	if (!tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU) || local.is_between)
+	if (!weight || !tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU) || local.is_between)
 		return;
 	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
 	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),
@@ -671,8 +689,71 @@ static void tick_in_common(const ucontext_t *context)
 {
 	uint32_t tid = own_tid();
 
-	if (agent_is_on(ON_CPU) && !cpu_has_timer(tid))
+	if (agent_is_on(ON_CPU) && !cpu_timer_of(tid))
 		write_sample(&(struct about){ SAMPLE_CPU, tid, 1, TIMERS_MAX, 0, 0 }, context);
+}
+
+/* ---- ticks of perf events
+ *
+ * They come in the program's own code, and each stands for one. What the thread's clock says is due
+ * beyond that was used in the kernel: it belongs to the system calls that its timer's ticks meet,
+ * or, if they meet none for long, to whatever they meet. */
+
+enum { PATIENCE_NS = 20000000 };
+
+static atomic_uchar event_fds[(EVENT_FD_MAX + 1) / 8];
+
+void event_fds_note(int fd)
+{
+	atomic_fetch_or(&event_fds[fd / 8], (unsigned char)(1 << fd % 8));
+}
+
+/* Of an event that we have, or had: its last signal may come late, and must not end the program. */
+static bool is_event_tick(const siginfo_t *info)
+{
+	return (info->si_code == POLL_IN || info->si_code == POLL_HUP) && info->si_fd >= 0 &&
+	       info->si_fd <= EVENT_FD_MAX &&
+	       atomic_load_explicit(&event_fds[info->si_fd / 8], memory_order_relaxed) >>
+			       info->si_fd % 8 &
+		       1;
+}
+
+/* Of a thread whose clock is at `used`. */
+static uint32_t missing_ticks(const struct cpu_timer *timer, uint64_t used)
+{
+	uint64_t due = timer_due(timer, used),
+		 ticks = atomic_load_explicit(&timer->ticks, memory_order_relaxed);
+
+	return due > ticks ? (uint32_t)(due - ticks) : 0;
+}
+
+static void tick_by_event(int fd, const ucontext_t *context)
+{
+	struct cpu_timer *timer = cpu_timer_of(own_tid());
+
+	if (!timer || EVENT_FD(atomic_load_explicit(&timer->event, memory_order_relaxed)) != fd)
+		return;
+	if (!timer->is_steady)
+		kernel_call(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&timer->period, 0);
+	timer->is_steady = true;
+	tick(timer, missing_ticks(timer, thread_clock()) > 0, context);
+}
+
+static void tick_by_timer(struct cpu_timer *timer, int overrun, const ucontext_t *context)
+{
+	uint64_t event = atomic_load_explicit(&timer->event, memory_order_relaxed), used;
+	uint32_t weight = 1 + (uint32_t)overrun;
+
+	if (event) {
+		used = thread_clock();
+		weight = missing_ticks(timer, used);
+		if (event == EVENT_WANTED)
+			perf_open(timer, used);
+		else if (event != EVENT_GONE && weight * timer->period < PATIENCE_NS &&
+			 find_call(context) == CALL_NONE)
+			weight = 0;
+	}
+	tick(timer, weight, context);
 }
 
 /* ---- what the program has installed: two, one is read while the other is written */
@@ -767,7 +848,7 @@ static bool is_common_tick(const siginfo_t *info)
 bool signal_is_ours(const siginfo_t *info)
 {
 	return info->si_code == CODE_DUMP || info->si_code == CODE_WALL || timer_of(info) ||
-	       is_common_tick(info) || is_nameless(info);
+	       is_event_tick(info) || is_common_tick(info) || is_nameless(info);
 }
 
 /* A system call of the program returns EINTR, and that is our doing: whoever waits goes on waiting
@@ -792,7 +873,9 @@ void signal_handler(int number, siginfo_t *info, void *data)
 	struct cpu_timer *timer = timer_of(info);
 
 	if (timer) {
-		tick(timer, 1 + (uint32_t)info->si_overrun, context);
+		tick_by_timer(timer, info->si_overrun, context);
+	} else if (is_event_tick(info)) {
+		tick_by_event(info->si_fd, context);
 	} else if (info->si_code == CODE_DUMP) {
 		answer_dump(info->si_value.sival_ptr, context);
 	} else if (info->si_code == CODE_WALL) {

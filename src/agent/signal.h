@@ -70,16 +70,31 @@ struct cpu_timer {
 	atomic_uint tid; /* 0: free */
 	int id;		 /* the kernel's */
 	uint64_t first;	 /* the thread's clock at its first tick, in ns; ticks go on from there */
+	uint64_t period;
 	atomic_ullong ticks; /* that signals stood for */
+	atomic_ullong event; /* its perf event, see below; 0: none */
+	bool is_steady;	     /* the event had its first tick, and has its period now */
 	frame_t origin;	     /* where the thread started; 0: not known */
 	uint64_t kin;	     /* see struct sample */
 };
+/* Ticks of a thread whose clock is at `used`. */
+static inline uint64_t timer_due(const struct cpu_timer *t, uint64_t used)
+{
+	return used >= t->first ? (used - t->first) / t->period + 1 : 0;
+}
 /* NULL before the first profile. Signals of a timer point to it. */
 extern _Atomic(struct cpu_timer *) cpu_timers;
 /* The process has, or had, a timer as well: for threads that have none. */
 extern atomic_bool cpu_has_common_timer;
-/* Has the calling thread one of its own? Any context. */
-bool cpu_has_timer(uint32_t tid);
+/* The calling thread's own; NULL: it has none. Any context. */
+struct cpu_timer *cpu_timer_of(uint32_t tid);
+
+/* A perf event (perf.h) is the number that the kernel knows it by, and its file. */
+enum { EVENT_FD_BITS = 16, EVENT_FD_MAX = (1 << EVENT_FD_BITS) - 1 };
+#define EVENT_FD(event) ((int)((event)&EVENT_FD_MAX))
+enum { EVENT_WANTED = 1, EVENT_GONE }; /* not yet; no more, or there cannot be one */
+/* Before an event of that number may send its first signal. */
+void event_fds_note(int fd);
 
 /* ---- stacks of other threads */
 

@@ -1,0 +1,56 @@
+/* server.h - `kiln serve`: ingest, queries and pages over a store. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "base/err.h"
+#include "http/server.h"
+#include "server/options.h"
+#include "store/store.h"
+
+struct auth;   /* auth.h: who may do what */
+struct limits; /* limits.h: how much, and what was refused */
+struct metrics; /* metrics.h: what is counted */
+
+struct server {
+	const struct server_options *options;
+	struct store *store;
+	struct http_server *http;
+	struct auth *auth;
+	struct limits *limits;
+	struct metrics *metrics;
+	int64_t started; /* ns since 1970 */
+	atomic_bool is_stopping;
+};
+
+/* Serves until SIGINT or SIGTERM. */
+bool server_run(const struct server_options *options, struct err *e);
+
+/* ---- for the handlers of routes (routes.def) */
+
+enum role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
+
+struct call {
+	struct server *server;
+	struct http_call *http;
+	struct http_reply *reply;
+	struct arena *arena; /* the call's */
+	struct str rest;     /* of the path, of routes that end in a '*' */
+	enum role role;	     /* of whoever asks */
+	struct str who;	     /* name of the token or user; "" */
+};
+
+/* Each is one line in routes.def: method, path, role that it takes, handler, what it does (for the
+ * OpenAPI description). */
+typedef void route_handler(struct call *c);
+
+/* Replies: JSON of a buffer, which is emptied; {"code":400,"error":"..."} as profefe has it; pprof
+ * clients get errors that they show (X-Go-Pprof). */
+void reply_json(struct call *c, int status, struct buf *json);
+void reply_error(struct call *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Status and text of a store's error. */
+void reply_failure(struct call *c, const struct err *e);
+/* A profile, gzipped, with a name to save it by. */
+void reply_profile(struct call *c, const struct profile *p, const char *filename);
+
+#endif

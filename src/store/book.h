@@ -1,0 +1,76 @@
+/* book.h - what the profiles of one service have in common: strings, mappings, functions,
+ * locations, stacks, sets of labels, and heads (types, period, comments).
+ *
+ * Entries get numbers when they are first seen and keep them. A book only grows; when it is large
+ * or old its service begins another, and a book without profiles is dropped. New entries are
+ * written as chunks: whoever reads all chunks of a book in order has the book.
+ *
+ * For one thread at a time, but any number may read one that nobody adds to.
+ */
+#ifndef STORE_BOOK_H
+#define STORE_BOOK_H
+
+#include "base/buf.h"
+#include "profile/profile.h"
+
+struct book;
+
+struct book *book_new(void);
+void book_free(struct book *b);
+size_t book_bytes(const struct book *b); /* memory */
+
+/* ---- chunks: untrusted, a disk may lie */
+
+/* Where a book ends now. */
+struct book_mark {
+	uint32_t nstrings, nmappings, nfunctions, nlines, nlocations, nstacks, nlabel_sets, nheads;
+};
+struct book_mark book_mark(const struct book *b);
+bool book_is_at(const struct book *b, const struct book_mark *mark);
+/* What was added after `from`, compressed. */
+void book_write_chunk(const struct book *b, const struct book_mark *from, struct buf *out);
+bool book_read_chunk(struct book *b, struct str chunk, struct err *e);
+
+/* ---- profiles */
+
+/* A profile in terms of the book: a few bytes for each sample, compressed. Adds to the book what it
+ * lacks. Nothing is lost: order, ids, unused functions, fields that nobody knows the use of. */
+void book_pack(struct book *b, const struct profile *p, struct buf *out);
+/* The same profile. `packed` is untrusted. */
+bool book_unpack(const struct book *b, struct str packed, struct arena *a, struct strings *strings,
+		 struct profile *p, struct err *e);
+
+/* ---- sums of packed profiles of one book */
+
+struct book_sum;
+struct book_sum *book_sum_new(const struct book *b);
+void book_sum_free(struct book_sum *s);
+size_t book_sum_bytes(const struct book_sum *s); /* memory */
+/* What is known of a packed profile without its samples. */
+struct book_head {
+	uint32_t head;	      /* its number: same types, units, period type, default type */
+	uint32_t ntypes;
+	int64_t time, duration, period;
+	uint32_t nsamples;
+};
+bool book_read_head(const struct book *b, struct str packed, struct book_head *head, struct err *e);
+/* The sample types of a head: strings of the book, good as long as it is. */
+struct str book_type_name(const struct book *b, uint32_t head, uint32_t type);
+struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type);
+/* Adds factors[t] times the values of each type. All that are added must have the same head (false,
+ * ERR_USAGE, if not). Subtracting is adding -1 times. */
+bool book_sum_add(struct book_sum *s, struct str packed, const double *factors, struct err *e);
+/* Multiplies all values of a type: of a sum by 1 / n it makes a mean. Rounded in book_sum_pack. */
+void book_sum_scale(struct book_sum *s, uint32_t type, double factor);
+/* The sum of one type. */
+double book_sum_total(const struct book_sum *s, uint32_t type);
+/* The sum as a packed profile, as if it had been pushed; samples whose values are all 0 are left
+ * out. It does not add to the book. */
+void book_sum_pack(const struct book_sum *s, struct buf *out);
+/* By function: number of the book, flat and cum of one type. `each` is called in any order. */
+void book_sum_functions(const struct book_sum *s, uint32_t type,
+			void (*each)(void *ctx, struct str name, struct str file, double flat,
+				     double cum),
+			void *ctx);
+
+#endif

@@ -1,0 +1,213 @@
+/* store.h - profiles of a fleet, kept in one folder: put in, found again, summed up.
+ *
+ * A profile belongs to a series: a service, a type ("cpu", "heap"; any name) and labels. It is
+ * split on arrival into what repeats, which goes to the service's book (book.h), and numbers, so
+ * that summing a thousand of them is adding integers, and any of them can still be rebuilt with
+ * every field. What is not a profile ("trace") is kept as it came.
+ *
+ * What store_put has returned true for survives a crash. Threads: any number may use one store.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/regex.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "profile/profile.h"
+
+struct store;
+
+/* How long what is kept, and how finely. All may be 0: no limit. */
+struct store_keep {
+	int64_t raw_ns, minute_ns, hour_ns, day_ns; /* ages at which a tier is dropped */
+	uint64_t max_bytes;  /* of the folder: the oldest is thinned, then dropped, to stay below */
+	uint64_t min_free_bytes; /* of the disk: the same */
+};
+
+struct store_params {
+	const char *dir;	/* made if it is not there; one process at a time may have it */
+	uint64_t max_memory;	/* that books, caches and merges may take together */
+	uint32_t max_series;	/* 0: no limit; more are refused (ERR_LIMIT) */
+	int threads;		/* that a merge may use */
+	struct store_keep keep; /* of all services; store_keep_service sets that of one */
+	bool is_passive;	/* no work in the background: for tools that work offline */
+	void (*log)(void *ctx, const char *line); /* or NULL */
+	void *log_ctx;
+};
+
+struct store *store_open(const struct store_params *params, struct err *e);
+/* Waits for what is being put. */
+void store_close(struct store *s);
+
+/* ---- one profile */
+
+enum { STORE_ID_BYTES = 12, STORE_ID_CHARS = 20 };
+/* As profefe's: 20 characters of 0-9a-v; the first four bytes are the second of arrival. */
+struct store_id {
+	unsigned char at[STORE_ID_BYTES];
+};
+void store_id_print(struct buf *out, const struct store_id *id);
+/* False: that is no id. */
+bool store_id_parse(struct str text, struct store_id *id);
+
+struct store_label {
+	struct str key, value;
+};
+
+struct store_meta {
+	struct store_id id;
+	struct str service, type;
+	const struct store_label *labels; /* sorted by key, then in the order in which they came */
+	size_t nlabels;
+	int64_t created; /* nanoseconds since 1970 */
+	uint64_t nsamples;
+	uint64_t bytes; /* that it takes in the store */
+};
+
+struct store_new {
+	struct str service, type;
+	const struct store_label *labels; /* in any order */
+	size_t nlabels;
+	int64_t created;		/* if the profile does not say; 0: now */
+	const struct profile *profile;	/* or NULL: */
+	struct str bytes;		/* what is kept as it is */
+};
+/* Returns when it is durable. ERR_LIMIT: it is refused, and e->text begins with the limit's name;
+ * ERR_IO: the disk is full or broken. `meta`, in `a`, is what is known of it then. */
+bool store_put(struct store *s, const struct store_new *new, struct arena *a,
+	       struct store_meta *meta, struct err *e);
+/* The profile, equal in every field to what was put; or, if it was no profile, its bytes (then
+ * p->strings is NULL). ERR_NOTFOUND. */
+bool store_get(struct store *s, const struct store_id *id, struct arena *a, struct strings *strings,
+	       struct store_meta *meta, struct profile *p, struct str *bytes, struct err *e);
+
+/* ---- many */
+
+enum store_match { STORE_EQUAL, STORE_NOT_EQUAL, STORE_LIKE, STORE_NOT_LIKE };
+/* A label that is not there is "". The names "service" and "type" mean those. */
+struct store_matcher {
+	struct str name;
+	enum store_match op;
+	struct str value;
+	const struct regex *regex; /* of STORE_LIKE and STORE_NOT_LIKE: all of the value must match */
+};
+
+struct store_query {
+	const struct store_matcher *matchers; /* all must hold */
+	size_t nmatchers;
+	int64_t from, to; /* nanoseconds; both belong to it */
+	uint64_t limit;	  /* the newest so many; 0: all */
+	const atomic_bool *stop; /* or NULL */
+};
+
+/* In order of time. */
+bool store_find(struct store *s, const struct store_query *q, struct arena *a,
+		struct store_meta **metas, size_t *n, struct err *e);
+
+/* How values of several profiles become one. */
+enum store_sum {
+	STORE_AS_TYPE, /* what a sample type means: counters are added, those that count from a
+			  process's start as differences; gauges (memory in use, threads) are
+			  averaged */
+	STORE_SUM,
+	STORE_MEAN,
+	STORE_LAST, /* of each series */
+	STORE_MAX,  /* the profile with the highest total, of each series */
+};
+struct store_merged {
+	struct profile profile;
+	uint64_t nprofiles, nseries;
+	int64_t first, last; /* times of the profiles in it */
+	uint64_t ntiers;     /* sums that were read instead of single profiles */
+};
+/* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */
+bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
+		 struct strings *strings, struct store_merged *out, struct err *e);
+
+/* ---- what there is */
+
+struct store_name {
+	struct str name;
+	uint64_t nseries, nprofiles;
+	int64_t first, last; /* 0: not known */
+};
+/* Of "service", "type" or a label: its values; of "": the names of labels. Of what the query finds,
+ * whose times may be 0 for all. Sorted. */
+bool store_names(struct store *s, const struct store_query *q, struct str of, struct arena *a,
+		 struct store_name **names, size_t *n, struct err *e);
+
+/* Values over time: the total of a sample type, or of those samples that have a function. */
+struct store_series_params {
+	struct store_query query;
+	struct str by;	     /* a label, "service" or "type": one line for each; "": one in all */
+	struct str sample_type; /* "": the default one */
+	struct str function; /* "": the whole profile */
+	bool is_flat;	     /* of the function: itself only */
+	int64_t step;	     /* nanoseconds; points are at multiples of it */
+	enum store_sum how;
+};
+struct store_point {
+	int64_t time;
+	double value;
+	uint64_t nprofiles;
+};
+struct store_line {
+	struct str name, unit;
+	struct store_point *points;
+	size_t n;
+};
+bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
+		  struct store_line **lines, size_t *n, struct err *e);
+
+/* The functions that weigh most in all that the query finds, over all services. */
+struct store_top_params {
+	struct store_query query;
+	struct str sample_type;
+	struct str by; /* "", "service", a label (version), or "week": rows are per function and that */
+	bool by_cum;
+	uint32_t limit;
+};
+struct store_top_row {
+	struct str function, file, by;
+	int64_t flat, cum;
+	uint64_t nservices;
+};
+struct store_top {
+	struct store_top_row *rows;
+	size_t n;
+	int64_t total;
+	struct str unit;
+	uint64_t nprofiles;
+};
+bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
+	       struct store_top *top, struct err *e);
+
+/* ---- less */
+
+/* Deletes what the query finds, tiers too; with `dry_run` only counts. */
+bool store_delete(struct store *s, const struct store_query *q, bool dry_run, uint64_t *n,
+		  struct err *e);
+/* What is kept of one service, whatever holds for all. */
+bool store_keep_service(struct store *s, struct str service, const struct store_keep *keep,
+			struct err *e);
+
+/* ---- how it is */
+
+struct store_stats {
+	uint64_t nservices, nseries, nprofiles, nsamples;
+	uint64_t bytes_on_disk, bytes_of_profiles, free_bytes;
+	uint64_t memory;      /* in use now */
+	uint64_t nputs, ncommits, ndeleted, nthinned;
+	uint64_t nwaiting;    /* to be committed */
+	int64_t oldest, newest;
+	bool is_full;	      /* puts are refused for want of disk */
+};
+void store_stats(struct store *s, struct store_stats *out);
+
+#endif

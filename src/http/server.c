@@ -18,6 +18,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/vec.h"
+#include "http/tls.h"
 
 enum {
 	MAX_HEAD_BYTES = 64 << 10,
@@ -25,7 +26,9 @@ enum {
 	IDLE_SECONDS = 60,
 	MIN_SOCKET_THREADS = 2,
 	HANDLERS = 16,
-	BACKLOG = 256,
+	BACKLOG = 1024,
+	SWALLOW_BYTES = 8 << 20, /* of a body that is refused, so that its sender reads why */
+	GROW_BYTES = 1 << 20,
 	WATCH_MS = 20,
 	LOOK_MS = 250, /* at peers that may be late */
 	PATIENCE_S = 60,
@@ -33,12 +36,19 @@ enum {
 };
 
 #define LIBRARY "libmicrohttpd.so.12"
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* A connection. */
 struct peer {
 	int fd;
 	int64_t deadline_ms; /* by then it has sent its request, or read its answer; 0: we are at
 				work */
+	int64_t since_ms;    /* we wait for it */
+	bool is_shut, was_served;
+	bool is_identified; /* the two below are known */
+	const char *address;
+	struct str client;
+	struct arena arena;
 };
 
 struct exchange {
@@ -49,8 +59,9 @@ struct exchange {
 	struct MHD_Connection *connection;
 	struct str raw_target;
 	struct buf body;
-	size_t max_body_bytes;
+	size_t max_body_bytes, granted_bytes, swallowed;
 	struct http_reply reply;
+	struct http_sent sent;
 	atomic_bool abandoned;
 	bool is_admitted, is_answered, accepts_gzip;
 };
@@ -66,10 +77,13 @@ struct http_server {
 	pthread_cond_t has_waiting, has_running;
 	exchanges waiting, running;
 	vec(struct peer *) peers;
+	struct http_server_stats stats;
+	size_t nshut; /* of the peers */
 	bool is_stopping;
-	pthread_t handlers[HANDLERS], watcher;
+	pthread_t *handlers, watcher;
 	size_t nhandlers;
 	bool has_watcher;
+	struct http_tls tls;
 	/* libmicrohttpd's */
 	__typeof__(MHD_start_daemon) *start;
 	__typeof__(MHD_stop_daemon) *stop;
@@ -162,25 +176,40 @@ static bool is_loopback(const struct sockaddr *a)
 
 /* ---- patience */
 
-static int64_t now_ms(void)
+static int64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 /* Gives a peer its time, from `start_ms` on, to send or to read that many bytes. */
 static void set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes)
 {
 	pthread_mutex_lock(&s->lock);
-	peer->deadline_ms = start_ms + (int64_t)s->params.patience_s * 1000 +
-			    (int64_t)(nbytes * 1000 / s->params.least_bytes_per_s);
+	peer->since_ms = start_ms;
+	if (!peer->is_shut)
+		peer->deadline_ms = start_ms + (int64_t)s->params.patience_s * 1000 +
+				    (int64_t)(nbytes * 1000 / s->params.least_bytes_per_s);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* libmicrohttpd then finds that they are gone. A peer is in the list as long as its socket is open.
- */
+/* libmicrohttpd then finds that it is gone. */
+static void shut_peer(struct http_server *s, struct peer *peer)
+{
+	shutdown(peer->fd, SHUT_RDWR);
+	peer->deadline_ms = 0;
+	peer->is_shut = true;
+	s->nshut++;
+}
+
+/* A peer is in the list as long as its socket is open. */
 static void shut_late_peers(struct http_server *s)
 {
 	int64_t now = now_ms();
@@ -190,9 +219,51 @@ static void shut_late_peers(struct http_server *s)
 
 		if (!peer->deadline_ms || now < peer->deadline_ms)
 			continue;
-		shutdown(peer->fd, SHUT_RDWR);
-		peer->deadline_ms = 0;
+		shut_peer(s, peer);
+		s->stats.nlate++;
 	}
+}
+
+/* Whoever has not sent a request yet goes before those who have. */
+static bool goes_before(const struct peer *a, const struct peer *b)
+{
+	return a->was_served != b->was_served ? !a->was_served : a->since_ms < b->since_ms;
+}
+
+/* With an eighth of them left, whoever has kept us waiting longest must go. So slow peers, however
+ * many, take connections from each other only. */
+static void shed_peer(struct http_server *s)
+{
+	struct peer *worst = NULL;
+
+	if (s->peers.n - s->nshut <= s->params.max_connections - s->params.max_connections / 8)
+		return;
+	for (size_t i = 0; i < s->peers.n; i++) {
+		struct peer *peer = s->peers.at[i];
+
+		if (peer->deadline_ms && (!worst || goes_before(peer, worst)))
+			worst = peer;
+	}
+	if (!worst)
+		return;
+	shut_peer(s, worst);
+	s->stats.nshed++;
+}
+
+static void on_open(struct http_server *s, struct MHD_Connection *connection, void **peer_of)
+{
+	const union MHD_ConnectionInfo *fd = s->info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct peer *peer = xcalloc(1, sizeof(*peer));
+
+	*peer_of = peer;
+	peer->fd = fd ? fd->connect_fd : -1;
+	set_deadline(s, peer, now_ms(), 0);
+	pthread_mutex_lock(&s->lock);
+	s->stats.naccepted++;
+	shed_peer(s);
+	vec_push(&s->peers, peer);
+	pthread_cond_signal(&s->has_running);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void on_connection(void *server, struct MHD_Connection *connection, void **peer_of,
@@ -202,23 +273,16 @@ static void on_connection(void *server, struct MHD_Connection *connection, void 
 	struct peer *peer = *peer_of;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		const union MHD_ConnectionInfo *fd =
-			s->info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-		*peer_of = peer = xcalloc(1, sizeof(*peer));
-		peer->fd = fd ? fd->connect_fd : -1;
-		set_deadline(s, peer, now_ms(), 0);
-		pthread_mutex_lock(&s->lock);
-		vec_push(&s->peers, peer);
-		pthread_cond_signal(&s->has_running);
-		pthread_mutex_unlock(&s->lock);
+		on_open(s, connection, peer_of);
 		return;
 	}
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->peers.n; i++)
 		if (s->peers.at[i] == peer)
 			s->peers.at[i] = s->peers.at[--s->peers.n];
+	s->nshut -= peer->is_shut;
 	pthread_mutex_unlock(&s->lock);
+	arena_release(&peer->arena);
 	free(peer);
 }
 
@@ -254,6 +318,7 @@ static struct MHD_Response *make_response(struct exchange *x, unsigned *status)
 		if (packed.n)
 			bytes = packed;
 	}
+	x->sent = (struct http_sent){ .status = (int)*status, .body_bytes = bytes.n };
 	response = s->response(bytes.n, (char *)(uintptr_t)bytes.p, drop_content,
 			       r->content ? http_content_hold(r->content) : NULL);
 	if (!response)
@@ -277,8 +342,7 @@ static enum MHD_Result send_reply(struct exchange *x)
 
 	if (!response)
 		return MHD_NO;
-	set_deadline(s, x->peer, now_ms(),
-		     x->reply.content ? http_content_bytes(x->reply.content).n : 0);
+	set_deadline(s, x->peer, now_ms(), x->sent.body_bytes);
 	for (size_t i = 0; i < x->reply.nheaders; i++)
 		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
@@ -417,14 +481,26 @@ static void *on_target(void *server, const char *target, struct MHD_Connection *
 	return x;
 }
 
+static void count_broken(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stats.nbroken++;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void on_completed(void *server, struct MHD_Connection *connection, void **exchange,
 			 enum MHD_RequestTerminationCode code)
 {
 	struct exchange *x = *exchange;
 
-	(void)connection, (void)code;
+	(void)connection;
 	if (!x)
 		return;
+	if (!x->is_admitted)
+		count_broken(server);
+	x->sent.is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+	if (x->server->params.done)
+		x->server->params.done(x->server->params.ctx, &x->call, &x->sent);
 	set_deadline(server, x->peer, now_ms(), 0); /* for the next request */
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
@@ -442,28 +518,101 @@ static uint64_t announced_bytes(const struct exchange *x)
 	return n;
 }
 
+/* Once for a connection: who its requests are from. */
+static void identify(struct http_server *s, struct MHD_Connection *connection, struct peer *peer)
+{
+	const union MHD_ConnectionInfo *address =
+		s->info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const union MHD_ConnectionInfo *session;
+	char text[NI_MAXHOST] = "?";
+
+	peer->is_identified = true;
+	if (address && address->client_addr)
+		getnameinfo(address->client_addr,
+			    address->client_addr->sa_family == AF_INET6
+				    ? sizeof(struct sockaddr_in6)
+				    : sizeof(struct sockaddr_in),
+			    text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+	peer->address = str_dup(&peer->arena, str_of(text));
+	if (!s->tls.client_ca.n)
+		return;
+	session = s->info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	peer->client =
+		http_tls_client(&s->tls, &peer->arena, session ? session->tls_session : NULL);
+}
+
+static void describe(struct exchange *x, const char *method)
+{
+	struct http_server *s = x->server;
+	const union MHD_ConnectionInfo *address =
+		s->info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	if (!x->peer->is_identified)
+		identify(s, x->connection, x->peer);
+	x->call.peer = x->peer->address;
+	x->call.client = x->peer->client;
+	x->call.is_tls = s->tls.certificate.n > 0;
+	x->call.is_local = address && address->client_addr && is_loopback(address->client_addr);
+	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
+	x->call.body_bytes = announced_bytes(x);
+	x->call.has_body =
+		x->call.body_bytes > 0 || http_call_header(&x->call, "Transfer-Encoding").n > 0;
+	x->accepts_gzip = str_contains(http_call_header(&x->call, "Accept-Encoding"), STR("gzip"));
+}
+
+/* Who sends a body, whatever we say, may find the connection reset before it reads our answer:
+ * better let it all come, and keep none of it. */
+static bool must_swallow(const struct exchange *x)
+{
+	return x->call.has_body && announced_bytes(x) <= SWALLOW_BYTES &&
+	       !http_call_header(&x->call, "Expect").n;
+}
+
 /* The head has been read. */
 static enum MHD_Result admit(struct exchange *x, const char *method)
 {
 	struct http_server *s = x->server;
-	const union MHD_ConnectionInfo *peer =
-		s->info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct err e;
 
-	x->is_admitted = true;
+	x->is_admitted = x->peer->was_served = true;
 	x->start_ms = now_ms();
-	x->call.is_local = peer && peer->client_addr && is_loopback(peer->client_addr);
-	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
-	x->call.has_body =
-		announced_bytes(x) > 0 || http_call_header(&x->call, "Transfer-Encoding").n > 0;
-	x->accepts_gzip = str_contains(http_call_header(&x->call, "Accept-Encoding"), STR("gzip"));
+	x->call.start_ns = now_ns();
+	describe(x, method);
 	if (!http_target_parse(&x->call.arena, x->raw_target, &x->call.target, &e))
 		reply_text(&x->reply, 400, "400 Bad Request\n");
 	else
 		x->max_body_bytes = s->params.admit(s->params.ctx, &x->call, &x->reply);
 	if (!x->reply.status && announced_bytes(x) > x->max_body_bytes)
 		reply_text(&x->reply, 413, "the body of the request is too large\n");
-	return x->reply.status ? send_reply(x) : MHD_YES;
+	x->granted_bytes = announced_bytes(x);
+	return !x->reply.status || must_swallow(x) ? MHD_YES : send_reply(x);
+}
+
+/* A part of the body. */
+static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_t n)
+{
+	const struct http_server_params *params = &x->server->params;
+
+	if (x->reply.status) { /* refused */
+		x->swallowed += n;
+		set_deadline(x->server, x->peer, x->start_ms, x->swallowed);
+		return x->swallowed <= SWALLOW_BYTES ? MHD_YES : MHD_NO;
+	}
+	if (n > x->max_body_bytes - x->body.n) {
+		reply_text(&x->reply, 413, "the body of the request is too large\n");
+	} else if (params->grow && x->body.n + n > x->granted_bytes) {
+		x->granted_bytes = x->body.n + n + GROW_BYTES;
+		params->grow(params->ctx, &x->call, x->granted_bytes, &x->reply);
+	}
+	if (x->reply.status) {
+		buf_release(&x->body);
+		x->body = (struct buf){ 0 };
+		return MHD_YES;
+	}
+	buf_add(&x->body, upload, n);
+	x->call.body_bytes = x->body.n;
+	set_deadline(x->server, x->peer, x->start_ms, x->body.n);
+	return MHD_YES;
 }
 
 /* False: there are none any more. */
@@ -496,13 +645,13 @@ static enum MHD_Result on_request(void *server, struct MHD_Connection *connectio
 	if (!x->is_admitted)
 		return admit(x, method);
 	if (*nupload) {
-		if (*nupload > x->max_body_bytes - x->body.n)
-			return MHD_NO; /* more than it said; there is no way to say so */
-		buf_add(&x->body, upload, *nupload);
+		enum MHD_Result result = take_upload(x, upload, *nupload);
+
 		*nupload = 0;
-		set_deadline(x->server, x->peer, x->start_ms, x->body.n);
-		return MHD_YES;
+		return result;
 	}
+	if (x->reply.status)
+		return send_reply(x);
 	x->call.body = buf_view(&x->body);
 	if (give_to_handlers(x))
 		return MHD_YES;
@@ -585,11 +734,12 @@ static uint16_t bound_port(int fd)
 
 static bool start_threads(struct http_server *s, struct err *e)
 {
+	s->handlers = xcalloc(s->params.handlers, sizeof(*s->handlers));
 	s->has_watcher = pthread_create(&s->watcher, NULL, run_watcher, s) == 0;
-	while (s->nhandlers < HANDLERS &&
+	while (s->nhandlers < s->params.handlers &&
 	       pthread_create(&s->handlers[s->nhandlers], NULL, run_handlers, s) == 0)
 		s->nhandlers++;
-	return (s->has_watcher && s->nhandlers == HANDLERS) ||
+	return (s->has_watcher && s->nhandlers == s->params.handlers) ||
 	       err_set(e, ERR_IO, "no threads for the web page can be started");
 }
 
@@ -597,16 +747,35 @@ static bool start_daemon(struct http_server *s, struct err *e)
 {
 	unsigned cores = (unsigned)parallel_cores();
 	unsigned threads = cores < MIN_SOCKET_THREADS ? MIN_SOCKET_THREADS : cores;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.certificate.p },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.key.p },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)(uintptr_t)TLS_PRIORITIES },
+		{ s->tls.client_ca.n ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		  s->tls.client_ca.p },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 
-	s->daemon = s->start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-			     NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
-			     MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
-			     (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-			     (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-			     (size_t)MAX_HEAD_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
-			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-			     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+	if (s->tls.certificate.n)
+		flags |= MHD_USE_TLS;
+	else
+		tls[0].option = MHD_OPTION_END;
+	s->daemon =
+		s->start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
+			 MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
+			 s->params.max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+			 (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+			 (size_t)MAX_HEAD_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
+			 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
+			 on_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", LIBRARY);
+}
+
+static void set_default(unsigned *field, unsigned value)
+{
+	if (!*field)
+		*field = value;
 }
 
 struct http_server *http_server_start(const struct http_server_params *params, struct err *e)
@@ -614,15 +783,17 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 	struct http_server *s = xcalloc(1, sizeof(*s));
 
 	s->params = *params;
-	if (!s->params.patience_s)
-		s->params.patience_s = PATIENCE_S;
-	if (!s->params.least_bytes_per_s)
-		s->params.least_bytes_per_s = LEAST_BYTES_PER_S;
+	set_default(&s->params.patience_s, PATIENCE_S);
+	set_default(&s->params.least_bytes_per_s, LEAST_BYTES_PER_S);
+	set_default(&s->params.max_connections, MAX_CONNECTIONS);
+	set_default(&s->params.handlers, HANDLERS);
 	s->fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->has_waiting, NULL);
 	pthread_cond_init(&s->has_running, NULL);
-	if (load_functions(s, e))
+	if (load_functions(s, e) &&
+	    (!params->certificate ||
+	     http_tls_load(&s->tls, params->certificate, params->key, params->client_ca, e)))
 		s->fd = open_socket(params->host, params->port, e);
 	if (s->fd >= 0) {
 		s->port = bound_port(s->fd);
@@ -636,6 +807,16 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 uint16_t http_server_port(const struct http_server *s)
 {
 	return s->port;
+}
+
+void http_server_stats(struct http_server *s, struct http_server_stats *out)
+{
+	pthread_mutex_lock(&s->lock);
+	*out = s->stats;
+	out->nopen = s->peers.n;
+	out->nwaiting = s->waiting.n;
+	out->nrunning = s->running.n;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void http_server_stop(struct http_server *s)
@@ -659,6 +840,8 @@ void http_server_stop(struct http_server *s)
 	vec_release(&s->waiting);
 	vec_release(&s->running);
 	vec_release(&s->peers);
+	free(s->handlers);
+	http_tls_release(&s->tls);
 	pthread_cond_destroy(&s->has_waiting);
 	pthread_cond_destroy(&s->has_running);
 	pthread_mutex_destroy(&s->lock);

@@ -3,8 +3,9 @@
  * libmicrohttpd is loaded when a server starts, so that others do not pay for it. A few threads
  * read and write sockets, others run the handler, so that a slow answer or a slow client holds up
  * nobody else. Heads, bodies and connections are limited, and so is the time that a peer may be
- *idle, or take to send a request or to read its answer. If the peer goes away while its answer is
- *being made, `abandoned` becomes true, within some 20 ms.
+ * idle, or take to send a request or to read its answer. When connections get scarce, those go that
+ * have kept us waiting longest. If the peer goes away while its answer is being made, `abandoned`
+ * becomes true, within some 20 ms.
  *
  *	struct http_server *s = http_server_start(&params, &e);
  *	... wait for a signal ...
@@ -27,6 +28,13 @@ struct http_call {
 	struct str body;
 	bool is_local; /* does the peer have an address of the loopback interface? */
 	bool has_body; /* known before it has been read */
+	bool is_tls;
+	const char *peer; /* its address: "10.0.0.7" or "::1" */
+	struct str
+		client;	  /* name in its certificate, which client_ca has signed; p == NULL: none */
+	int64_t start_ns; /* of CLOCK_MONOTONIC: its head had been read */
+	size_t body_bytes; /* as announced, or as many as have come so far */
+	void *user;	   /* the handler's own; freed by `done` */
 	const atomic_bool *abandoned;
 };
 
@@ -44,6 +52,13 @@ struct http_reply {
 
 void http_reply_header(struct http_reply *r, const char *name, const char *value);
 
+/* What became of a reply. */
+struct http_sent {
+	int status;	   /* 0: there was none */
+	size_t body_bytes; /* as they went over the wire, or were to */
+	bool is_complete;
+};
+
 struct http_server_params {
 	const char *host;
 	uint16_t port;			 /* 0: any that is free */
@@ -51,18 +66,38 @@ struct http_server_params {
 	/* Asked once the head has been read. Returns how many bytes the body may have, or sets
 	 * reply->status to refuse the request as it is. */
 	size_t (*admit)(void *ctx, struct http_call *call, struct http_reply *reply);
+	/* Or NULL. A body whose length was not announced has become so large: asked now and then,
+	 * at the latest for each MiB. Sets reply->status to refuse it. */
+	void (*grow)(void *ctx, struct http_call *call, size_t nbytes, struct http_reply *reply);
 	/* Makes the reply, on any of several threads. */
 	void (*handle)(void *ctx, struct http_call *call, struct http_reply *reply);
+	/* Or NULL. It is over with a call, refused ones too; whether or not the peer has read all
+	 * of the reply. A call whose method is "" never had a head that could be read. */
+	void (*done)(void *ctx, struct http_call *call, const struct http_sent *sent);
 	void *ctx;
 	/* A request, and later its answer, must get across in so many seconds, and in one more for
 	 * each so many bytes. 0: what is usual. */
 	unsigned patience_s, least_bytes_per_s;
+	unsigned max_connections, handlers; /* threads that run them; 0: what is usual */
+	/* Files of PEM text: with the first two it speaks TLS, with the third it also asks clients
+	 * for certificates; those who show none get as far as `admit`. NULL: none. */
+	const char *certificate, *key, *client_ca;
 };
 
 /* Strings of the params, and the handler, must live until http_server_stop. Failures to listen are
  * told in Go's words: listen tcp 127.0.0.1:80: bind: permission denied. */
 struct http_server *http_server_start(const struct http_server_params *params, struct err *e);
 uint16_t http_server_port(const struct http_server *s);
+
+struct http_server_stats {
+	uint64_t nopen, nwaiting,
+		nrunning; /* connections; calls for a thread; calls that have one */
+	uint64_t naccepted;
+	uint64_t nlate;	  /* shut because they were too slow */
+	uint64_t nshed;	  /* shut to make room for others */
+	uint64_t nbroken; /* whose head was wrong, or never came in full */
+};
+void http_server_stats(struct http_server *s, struct http_server_stats *out);
 /* Marks running calls as abandoned, waits for their handlers, closes all connections. */
 void http_server_stop(struct http_server *s);
 

@@ -9,7 +9,7 @@ for job; do
 	build)
 		need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc"
 		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libzstd-dev libcapstone-dev"
-		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev libmicrohttpd-dev libgnutls28-dev"
+		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev"
 		;;
 	test)
 		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 libmicrohttpd12 graphviz libxml2-utils"

@@ -103,3 +103,10 @@ void escape_json(struct buf *out, struct str s)
 		s = str_from(s, n);
 	}
 }
+
+void json_put(struct buf *out, struct str s)
+{
+	buf_char(out, '"');
+	escape_json(out, s);
+	buf_char(out, '"');
+}

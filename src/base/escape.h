@@ -15,5 +15,7 @@ void escape_html(struct buf *out, struct str s);
 /* The inside of a JSON string. '<', '>' and '&' are written as \u003c and so on, so that the result
  * may stand in a script of an HTML or SVG document. */
 void escape_json(struct buf *out, struct str s);
+/* The same with its quotes. */
+void json_put(struct buf *out, struct str s);
 
 #endif

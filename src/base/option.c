@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/amount.h"
 #include "base/number.h"
 
 union field {
@@ -78,6 +79,10 @@ bool option_set_flag(const struct option_def *d, void *options, struct arena *a,
 	case OPTION_CHOICE:
 		r = NUMBER_SYNTAX;
 		break;
+	case OPTION_TIME:
+		return amount_parse_time(value, f.integer, e);
+	case OPTION_BYTES:
+		return amount_parse_bytes(value, f.integer, e);
 	}
 	if (r == NUMBER_OK)
 		return true;
@@ -151,6 +156,10 @@ bool option_set(const struct option_table *t, const struct option_def *d, void *
 		return true;
 	case OPTION_CHOICE:
 		return set_choice(t, d, f.choice, value, e);
+	case OPTION_TIME:
+		return amount_parse_time(value, f.integer, e);
+	case OPTION_BYTES:
+		return amount_parse_bytes(value, f.integer, e);
 	}
 	return false;
 }
@@ -232,6 +241,12 @@ void option_print(struct buf *out, const struct option_table *t, const struct op
 	case OPTION_CHOICE:
 		if (*(const int *)p)
 			buf_puts(out, t->choices[*(const int *)p - 1].name);
+		break;
+	case OPTION_TIME:
+		amount_print_time(out, *(const int64_t *)p);
+		break;
+	case OPTION_BYTES:
+		amount_print_bytes(out, *(const int64_t *)p);
 		break;
 	}
 }

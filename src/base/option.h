@@ -2,10 +2,10 @@
  * it.
  *
  * The options live in a plain struct of the caller's; a row of the table says where. C types of the
- * fields: BOOL bool, INT int64_t, FLOAT double, STRING const char * (never NULL), CHOICE int, which
- * is 0 when nothing was chosen, else 1 + the index of the choice in the table. So a struct of
- * options can be copied, and its copy changed for one report. Strings that are set go to the arena
- * that is given.
+ * fields: BOOL bool, INT int64_t, FLOAT double, STRING const char * (never NULL), TIME int64_t in
+ * nanoseconds, BYTES int64_t (both as base/amount.h reads them), CHOICE int, which is 0 when
+ * nothing was chosen, else 1 + the index of the choice in the table. So a struct of options can be
+ * copied, and its copy changed for one report. Strings that are set go to the arena that is given.
  *
  * There are two ways to spell values, both Go's: that of a command line (option_set_flag) and that
  * of pprof's shell and URLs (option_set).
@@ -21,7 +21,15 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum option_type { OPTION_BOOL, OPTION_INT, OPTION_FLOAT, OPTION_STRING, OPTION_CHOICE };
+enum option_type {
+	OPTION_BOOL,
+	OPTION_INT,
+	OPTION_FLOAT,
+	OPTION_STRING,
+	OPTION_CHOICE,
+	OPTION_TIME,
+	OPTION_BYTES,
+};
 
 struct option_def {
 	const char *name;

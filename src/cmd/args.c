@@ -9,6 +9,8 @@ static bool take_one(const struct option_table *t, void *options, struct arena *
 	name = str_cut(&value, '=');
 	d = option_find(t, name);
 	if (!d)
+		d = option_find_key(t, name);
+	if (!d)
 		return err_set(e, ERR_USAGE, "there is no option --%.*s", STR_ARG(name));
 	if (!value.p && d->type == OPTION_BOOL) {
 		value = STR("true");

@@ -6,7 +6,7 @@
 #include "base/option.h"
 
 /* Sets fields of `options` by the table, up to the first argument that is no flag; *argc and *argv
- * become what is left. A name may have one dash or two. */
+ * become what is left. A name may have one dash or two; a row's key is another name of it. */
 bool args_take(const struct option_table *t, void *options, struct arena *a, int *argc,
 	       char ***argv, struct err *e);
 /* Appends a line per option: its name, the value it takes, its help, its default. */

@@ -5,7 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "base/amount.h"
 #include "base/vec.h"
 #include "cmd/args.h"
 #include "cmd/cmd.h"
@@ -75,37 +75,16 @@ static const char usage_example[] =
 	"Every half hour during a test of eight hours:\n"
 	"  kiln fetch --every 30m --for 8h --out profiles shop=http://10.0.0.5:6060\n";
 
-/* 30m, 1h30m, 90s, 1.5h; a number alone is seconds. */
+/* Milliseconds. */
 static bool parse_duration(const char *text, int64_t *ms, struct err *e)
 {
-	static const struct {
-		const char *name;
-		double ms;
-	} units[] = { { "ms", 1 },     { "s", 1e3 },	 { "m", 60e3 },
-		      { "h", 3600e3 }, { "d", 86400e3 }, { "", 1e3 } };
-	const char *rest = text;
-	double sum = 0;
+	int64_t ns;
 
-	do {
-		struct str number = { rest, strspn(rest, "0123456789.") }, unit;
-		size_t i = 0;
-		double value;
-
-		unit = (struct str){ rest + number.n, 0 };
-		while (isalpha((unsigned char)unit.p[unit.n]))
-			unit.n++;
-		while (i < sizeof(units) / sizeof(*units) && !str_eq(unit, str_of(units[i].name)))
-			i++;
-		if (i == sizeof(units) / sizeof(*units) ||
-		    number_parse_float(number, &value) != NUMBER_OK)
-			return err_set(e, ERR_USAGE, "not a time such as 90s, 30m or 1h30m");
-		sum += value * units[i].ms;
-		rest = unit.p + unit.n;
-	} while (*rest);
-	if (sum < 1 || sum > MAX_DURATION_S * 1e3)
-		return err_set(e, ERR_USAGE, "must be above 0 and below ten years");
-	*ms = (int64_t)sum;
-	return true;
+	if (!amount_parse_time(str_of(text), &ns, e))
+		return false;
+	*ms = ns / 1000000;
+	return (*ms >= 1 && *ms <= (int64_t)MAX_DURATION_S * 1000) ||
+	       err_set(e, ERR_USAGE, "must be above 0 and below ten years");
 }
 
 static bool parse_times(const struct fetch_options *o, struct collect_params *p, struct err *e)

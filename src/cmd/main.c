@@ -114,6 +114,7 @@ static const struct subcommand {
 	{ "diff", "Tell what changed between two profiles, and what is noise", cmd_diff },
 	{ "record", "Run a program and record profiles of it", cmd_record },
 	{ "fetch", "Save profiles of running servers in dated folders", cmd_fetch },
+	{ "serve", "Collect profiles of a fleet, and answer questions about them", cmd_serve },
 };
 
 static void list_subcommands(struct buf *out)

@@ -676,8 +676,11 @@ static int listen_at(const struct sockaddr *a, socklen_t n, struct err *e)
 {
 	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 	const char *failed = fd < 0 ? "socket" : NULL, *why;
+	int code, both = 0;
 	char text[256];
 
+	if (!failed && a->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both));
 	if (!failed &&
 	    (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || bind(fd, a, n) != 0))
 		failed = "bind";
@@ -685,13 +688,27 @@ static int listen_at(const struct sockaddr *a, socklen_t n, struct err *e)
 		failed = "listen";
 	if (!failed)
 		return fd;
-	why = strerrordesc_np(errno);
+	code = errno;
+	why = strerrordesc_np(code);
 	address_text(a, n, text, sizeof(text));
 	err_set(e, ERR_IO, "listen tcp %s: %s: %c%s", text, failed, tolower((unsigned char)*why),
 		why + 1);
 	if (fd >= 0)
 		close(fd);
+	errno = code;
 	return -1;
+}
+
+/* As Go does: both protocols on one socket, if the kernel has IPv6. */
+static int open_any(uint16_t port, struct err *e)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = listen_at((const struct sockaddr *)&v6, sizeof(v6), e);
+
+	if (fd >= 0 || errno == EADDRINUSE || errno == EACCES)
+		return fd;
+	return listen_at((const struct sockaddr *)&v4, sizeof(v4), e);
 }
 
 /* As Go does, at one address only, an IPv4 one if the name has any. */
@@ -702,6 +719,8 @@ static int open_socket(const char *host, uint16_t port, struct err *e)
 	char service[8];
 	int failure, fd;
 
+	if (!*host)
+		return open_any(port, e);
 	snprintf(service, sizeof(service), "%u", port);
 	failure = getaddrinfo(host, service, &hints, &all);
 	if (failure) {

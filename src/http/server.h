@@ -60,7 +60,7 @@ struct http_sent {
 };
 
 struct http_server_params {
-	const char *host;
+	const char *host;		 /* "": every address of the machine */
 	uint16_t port;			 /* 0: any that is free */
 	const char *const (*headers)[2]; /* of every reply; a NULL name ends them */
 	/* Asked once the head has been read. Returns how many bytes the body may have, or sets

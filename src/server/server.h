@@ -3,12 +3,13 @@
 #define SERVER_SERVER_H
 
 #include "base/err.h"
+#include "base/escape.h"
 #include "http/server.h"
 #include "server/options.h"
 #include "store/store.h"
 
-struct auth;   /* auth.h: who may do what */
-struct limits; /* limits.h: how much, and what was refused */
+struct auth;	/* auth.h: who may do what */
+struct limits;	/* limits.h: how much, and what was refused */
 struct metrics; /* metrics.h: what is counted */
 
 struct server {
@@ -27,7 +28,8 @@ bool server_run(const struct server_options *options, struct err *e);
 
 /* ---- for the handlers of routes (routes.def) */
 
-enum role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
+/* A set: who may do something has all of what it takes. */
+enum role { ROLE_NONE = 0, ROLE_READ = 1, ROLE_WRITE = 2, ROLE_ADMIN = 7 };
 
 struct call {
 	struct server *server;
@@ -37,6 +39,7 @@ struct call {
 	struct str rest;     /* of the path, of routes that end in a '*' */
 	enum role role;	     /* of whoever asks */
 	struct str who;	     /* name of the token or user; "" */
+	bool gives_profile;  /* set by handlers that answer with one: pprof may be asking */
 };
 
 /* Each is one line in routes.def: method, path, role that it takes, handler, what it does (for the
@@ -46,11 +49,14 @@ typedef void route_handler(struct call *c);
 /* Replies: JSON of a buffer, which is emptied; {"code":400,"error":"..."} as profefe has it; pprof
  * clients get errors that they show (X-Go-Pprof). */
 void reply_json(struct call *c, int status, struct buf *json);
+void reply_text(struct call *c, int status, const char *text);
 void reply_error(struct call *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Status and text of a store's error. */
 void reply_failure(struct call *c, const struct err *e);
 /* A profile, gzipped, with a name to save it by. */
 void reply_profile(struct call *c, const struct profile *p, const char *filename);
+/* Bytes that are no text; the buffer is emptied. */
+void reply_file(struct call *c, struct buf *bytes, const char *filename);
 
 #endif

@@ -106,13 +106,6 @@ const char *api_quoted(struct arena *a, struct str text)
 	return pattern;
 }
 
-void json_put(struct buf *out, struct str text)
-{
-	buf_char(out, '"');
-	escape_json(out, text);
-	buf_char(out, '"');
-}
-
 void json_put_number(struct buf *out, double v)
 {
 	if (isfinite(v))

@@ -5,75 +5,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/number.h"
 #include "base/path.h"
+#include "http/address.h"
 #include "web/ahead.h"
 #include "web/assets.h"
 #include "web/names.h"
 
 enum { BROWSER_WAIT_MS = 500 };
-
-/* ---- the address */
-
-static bool wrong_address(struct err *e, const char *address, const char *why)
-{
-	return err_set(e, ERR_USAGE, "could not split http address: address %s: %s", address, why);
-}
-
-/* net.SplitHostPort of Go. */
-static bool split_address(const char *address, struct str *host, struct str *port, struct err *e)
-{
-	struct str s = str_of(address);
-	size_t colon = str_rfind_char(s, ':');
-
-	if (colon == STR_NONE)
-		return wrong_address(e, address, "missing port in address");
-	*port = str_from(s, colon + 1);
-	*host = (struct str){ s.p, colon };
-	if (host->n && host->p[0] == '[') {
-		size_t end = str_find_char(s, ']');
-
-		if (end == STR_NONE)
-			return wrong_address(e, address, "missing ']' in address");
-		if (end + 1 == s.n)
-			return wrong_address(e, address, "missing port in address");
-		if (end + 1 != colon)
-			return wrong_address(e, address,
-					     s.p[end + 1] == ':' ? "too many colons in address"
-								 : "missing port in address");
-		*host = (struct str){ s.p + 1, end - 1 };
-	} else if (str_find_char(*host, ':') != STR_NONE) {
-		return wrong_address(e, address, "too many colons in address");
-	}
-	if (str_find_char(*host, '[') != STR_NONE || str_find_char(*port, '[') != STR_NONE)
-		return wrong_address(e, address, "unexpected '[' in address");
-	if (str_find_char(*host, ']') != STR_NONE || str_find_char(*port, ']') != STR_NONE)
-		return wrong_address(e, address, "unexpected ']' in address");
-	return true;
-}
-
-static bool read_address(struct arena *a, const char *address, const char **host, uint16_t *port,
-			 struct err *e)
-{
-	struct str host_text, port_text;
-	int64_t number = 0;
-	enum number_result result = NUMBER_OK;
-
-	if (!split_address(address, &host_text, &port_text, e))
-		return false;
-	if (port_text.n)
-		result = number_parse_int(port_text, 10, &number);
-	if (result != NUMBER_OK) {
-		number_error(e, result, "Atoi", port_text);
-		return err_wrap(e, "invalid port number");
-	}
-	if (number < 0 || number > UINT16_MAX)
-		return err_set(e, ERR_USAGE, "listen tcp: address %lld: invalid port",
-			       (long long)number);
-	*host = host_text.n ? str_dup(a, host_text) : "localhost";
-	*port = (uint16_t)number;
-	return true;
-}
 
 /* ---- settings */
 
@@ -220,7 +158,7 @@ bool web_serve(const struct web_params *params, struct err *e)
 	profiles_drop(&site.profiles, first);
 	params->warn(&warnings);
 	ok = first && source_url_check(params->c->options.source_url, e) &&
-	     read_address(&a, params->c->options.http, &site.host, &port, e) &&
+	     http_address_parse(&a, params->c->options.http, "localhost", &site.host, &port, e) &&
 	     find_settings(&a, &site.settings_path, e);
 	if (ok) {
 		site.is_loopback_only = is_loopback_host(site.host);

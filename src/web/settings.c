@@ -34,6 +34,8 @@ static bool is_zero(const struct option_def *d, const struct analyze_options *o)
 	case OPTION_BOOL:
 		return !*(const bool *)field;
 	case OPTION_INT:
+	case OPTION_TIME:
+	case OPTION_BYTES:
 		return !*(const int64_t *)(const void *)field;
 	case OPTION_FLOAT:
 		return *(const double *)(const void *)field == 0;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/escape.h"
 #include "http/server.h"
 #include "web/answers.h"
 #include "web/functions.h"
@@ -91,8 +92,6 @@ bool source_url_check(const char *url, struct err *e);
 void api_put_profiles(struct buf *out, struct api_call *q);
 /* "configs":[...]: names and queries of saved settings. */
 void api_put_configs(struct buf *out, struct api_call *q);
-/* "text" */
-void json_put(struct buf *out, struct str text);
 void json_put_number(struct buf *out, double v);
 
 typedef bool api_handler(struct api_call *q, struct buf *out, struct err *e);

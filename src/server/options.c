@@ -1,0 +1,48 @@
+#include "server/options.h"
+
+#include <stddef.h>
+
+#define OPTION_SECOND INT64_C(1000000000)
+#define OPTION_DAY (86400 * OPTION_SECOND)
+#define OPTION_MB (INT64_C(1) << 20)
+#define OPTION_GB (INT64_C(1) << 30)
+
+static const struct option_def rows[] = {
+#define OPT(type, field, flag, profefe, initial, value, help) \
+	{ flag, OPTION_##type, offsetof(struct server_options, field), 0, profefe, value, help },
+#include "server/options.def"
+#undef OPT
+};
+
+const struct server_options server_defaults = {
+#define OPT(type, field, flag, profefe, initial, value, help) .field = initial,
+#include "server/options.def"
+#undef OPT
+};
+
+const struct option_table server_option_table = { .at = rows,
+						  .n = sizeof(rows) / sizeof(*rows),
+						  .defaults = &server_defaults };
+
+/* No option is below 0. */
+static bool check_signs(const struct server_options *o, struct err *e)
+{
+	for (size_t i = 0; i < server_option_table.n; i++) {
+		const struct option_def *d = &rows[i];
+		bool is_number =
+			d->type == OPTION_INT || d->type == OPTION_TIME || d->type == OPTION_BYTES;
+
+		if (is_number && *(const int64_t *)((const char *)o + d->offset) < 0)
+			return err_set(e, ERR_USAGE, "--%s must not be below 0", d->name);
+	}
+	return true;
+}
+
+bool server_options_check(const struct server_options *o, struct err *e)
+{
+	if (!*o->data)
+		return err_set(e, ERR_USAGE,
+			       "no folder for the store is given: --data DIR, data: in the file of "
+			       "--config, or KILN_SERVE_DATA");
+	return check_signs(o, e);
+}

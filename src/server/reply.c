@@ -1,0 +1,102 @@
+/* reply.c - the forms that answers have. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server/server.h"
+
+static void reply_bytes(struct call *c, int status, struct buf *bytes, const char *type)
+{
+	c->reply->status = status;
+	http_content_drop(c->reply->content);
+	c->reply->content = http_content_new(bytes, type);
+	http_reply_header(c->reply, "Cache-Control", "no-cache");
+}
+
+void reply_json(struct call *c, int status, struct buf *json)
+{
+	reply_bytes(c, status, json, "application/json");
+}
+
+void reply_text(struct call *c, int status, const char *text)
+{
+	struct buf bytes = { 0 };
+
+	buf_puts(&bytes, text);
+	reply_bytes(c, status, &bytes, "text/plain; charset=utf-8");
+}
+
+/* `go tool pprof` shows an error's text only if it says that it is meant for it and is plain text.
+ * Nothing tells it from other programs in Go, which read the same JSON whatever its type. */
+static bool is_pprof(const struct call *c)
+{
+	struct str agent = http_call_header(c->http, "User-Agent");
+
+	return c->gives_profile && (str_has_prefix(agent, STR("Go-http-client/")) ||
+				    str_has_prefix(agent, STR("kiln/")));
+}
+
+void reply_error(struct call *c, int status, const char *fmt, ...)
+{
+	struct buf json = { 0 };
+	char text[1200];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	buf_printf(&json, "{\"code\":%d,\"error\":", status);
+	json_put(&json, str_of(text));
+	buf_puts(&json, "}\n");
+	if (is_pprof(c)) {
+		http_reply_header(c->reply, "X-Go-Pprof", "1");
+		reply_bytes(c, status, &json, "text/plain; charset=utf-8");
+	} else {
+		reply_json(c, status, &json);
+	}
+}
+
+static int status_of(const struct err *e)
+{
+	switch (e->kind) {
+	case ERR_NOTFOUND:
+		return 404;
+	case ERR_LIMIT:
+		return 429;
+	case ERR_IO:
+		return 500;
+	case ERR_NONE:
+	case ERR_USAGE:
+	case ERR_FORMAT:
+	case ERR_UNRECOGNIZED:
+		break;
+	}
+	return 400;
+}
+
+void reply_failure(struct call *c, const struct err *e)
+{
+	reply_error(c, status_of(e), "%s", e->text);
+}
+
+void reply_profile(struct call *c, const struct profile *p, const char *filename)
+{
+	struct buf bytes = { 0 };
+
+	profile_encode_unless(&bytes, p, c->http->abandoned);
+	reply_file(c, &bytes, filename);
+}
+
+void reply_file(struct call *c, struct buf *bytes, const char *filename)
+{
+	struct buf header = { 0 };
+
+	buf_puts(&header, "attachment; filename=\"");
+	for (const char *at = filename; *at; at++)
+		buf_char(&header,
+			 *at == '"' || *at == '\\' || (unsigned char)*at < ' ' ? '_' : *at);
+	buf_char(&header, '"');
+	http_reply_header(c->reply, "Content-Disposition", str_dup(c->arena, buf_view(&header)));
+	buf_release(&header);
+	/* It is packed as it is: no second time for those who take gzip. */
+	reply_bytes(c, 200, bytes, "application/octet-stream");
+}

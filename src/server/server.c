@@ -1,0 +1,102 @@
+/* server.c - starts and ends the server. */
+#include "server/server.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/version.h"
+#include "http/address.h"
+#include "server/log.h"
+#include "server/routes.h"
+#include "server/when.h"
+
+/* ---- systemd */
+
+/* Tells the service manager, if there is one, as sd_notify(3) does. */
+static void notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t n = path ? strlen(path) : 0;
+	int fd;
+
+	if (n < 2 || n >= sizeof(to.sun_path) || !strchr("/@", path[0]))
+		return;
+	memcpy(to.sun_path, path, n);
+	if (path[0] == '@') /* a name that is no file */
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+		log_error("systemd cannot be told %s: %s", state, strerror(errno));
+	close(fd);
+}
+
+/* ---- running */
+
+static void say_ready(const struct server *s, const char *host)
+{
+	struct buf address = { 0 };
+	char state[300];
+
+	buf_printf(&address, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+		   http_server_port(s->http));
+	log_info("kiln %s listens at http://%.*s, data in %s", KILN_VERSION,
+		 STR_ARG(buf_view(&address)), s->options->data);
+	snprintf(state, sizeof(state), "READY=1\nSTATUS=Listening at %.*s",
+		 STR_ARG(buf_view(&address)));
+	notify(state);
+	buf_release(&address);
+}
+
+static bool listen_and_wait(struct server *s, const char *host, uint16_t port, const sigset_t *ends,
+			    struct err *e)
+{
+	struct http_server_params params = {
+		.host = host, .port = port, .admit = routes_admit, .handle = routes_handle, .ctx = s
+	};
+	int signal;
+
+	s->http = http_server_start(&params, e);
+	if (!s->http)
+		return false;
+	say_ready(s, host);
+	sigwait(ends, &signal);
+	log_info("stops on %s", strsignal(signal));
+	notify("STOPPING=1");
+	atomic_store(&s->is_stopping, true);
+	http_server_stop(s->http);
+	return true;
+}
+
+bool server_run(const struct server_options *options, struct err *e)
+{
+	struct server s = { .options = options, .started = time_now() };
+	struct arena a = { 0 };
+	const char *host;
+	uint16_t port;
+	sigset_t ends;
+	bool ok;
+
+	/* Before there are threads, which all have it so. */
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
+	     err_wrap(e, "--listen %s", options->listen);
+	ok = ok && listen_and_wait(&s, host, port, &ends, e);
+	arena_release(&a);
+	return ok;
+}

@@ -5,21 +5,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#define SECOND INT64_C(1000000000)
+#include "base/amount.h"
 
-static const struct {
-	const char *name;
-	int64_t ns;
-} units[] = {
-	{ "ns", 1 },
-	{ "us", 1000 },
-	{ "ms", 1000000 },
-	{ "s", SECOND },
-	{ "m", 60 * SECOND },
-	{ "h", 3600 * SECOND },
-	{ "d", 86400 * SECOND },
-	{ "w", 604800 * SECOND },
-};
+#define SECOND INT64_C(1000000000)
 
 /* ---- numbers */
 
@@ -36,8 +24,8 @@ static bool take_digits(struct str text, size_t *at, int64_t *out)
 	return *at > start;
 }
 
-/* ".25" of a unit, if there is one. Digits beyond what can be told apart do not count. */
-static bool take_fraction(struct str text, size_t *at, int64_t unit, int64_t *out)
+/* ".25" of a second, if there is one. Digits beyond nanoseconds do not count. */
+static bool take_fraction(struct str text, size_t *at, int64_t *out)
 {
 	size_t start;
 
@@ -47,53 +35,8 @@ static bool take_fraction(struct str text, size_t *at, int64_t unit, int64_t *ou
 	for (start = ++*at; *at < text.n && isdigit((unsigned char)text.p[*at]); ++*at)
 		;
 	for (size_t i = *at; i-- > start;)
-		*out = ((text.p[i] - '0') * unit + *out) / 10;
+		*out = ((text.p[i] - '0') * SECOND + *out) / 10;
 	return *at > start;
-}
-
-static int64_t find_unit(struct str name)
-{
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (str_eq(name, str_of(units[i].name)))
-			return units[i].ns;
-	return 0;
-}
-
-/* ---- durations */
-
-/* One number with its unit. */
-static bool take_part(struct str text, size_t *at, int64_t *ns)
-{
-	size_t number = *at, name;
-	int64_t whole, fraction, unit;
-
-	if (!take_digits(text, at, &whole) || !take_fraction(text, at, 10, &fraction))
-		return false;
-	for (name = *at; *at < text.n && isalpha((unsigned char)text.p[*at]);)
-		++*at;
-	unit = find_unit((struct str){ text.p + name, *at - name });
-	if (!unit)
-		return false;
-	while (isdigit((unsigned char)text.p[number]))
-		number++;
-	take_fraction(text, &number, unit, &fraction);
-	return !__builtin_mul_overflow(whole, unit, ns) &&
-	       !__builtin_add_overflow(*ns, fraction, ns);
-}
-
-bool duration_parse(struct str text, int64_t *ns, struct err *e)
-{
-	int64_t part;
-	size_t at = 0;
-
-	*ns = 0;
-	do
-		if (!take_part(text, &at, &part) || __builtin_add_overflow(*ns, part, ns))
-			return err_set(e, ERR_USAGE,
-				       "\"%.*s\" is no duration such as 90s, 1h30m, 2d or 1w",
-				       STR_ARG(text));
-	while (at < text.n);
-	return true;
 }
 
 /* ---- times */
@@ -154,8 +97,7 @@ static bool take_clock(struct str text, size_t *at, struct tm *tm, int64_t *frac
 {
 	return take_field(text, at, 2, 0, 23, ':', &tm->tm_hour) &&
 	       take_field(text, at, 2, 0, 59, ':', &tm->tm_min) &&
-	       take_field(text, at, 2, 0, 60, 0, &tm->tm_sec) &&
-	       take_fraction(text, at, SECOND, fraction);
+	       take_field(text, at, 2, 0, 60, 0, &tm->tm_sec) && take_fraction(text, at, fraction);
 }
 
 static bool parse_date(struct str text, int64_t *ns)
@@ -186,7 +128,7 @@ static bool parse_seconds(struct str text, int64_t *ns, bool *is_large)
 {
 	int64_t whole, fraction;
 	size_t at = 0;
-	bool ok = take_digits(text, &at, &whole) && take_fraction(text, &at, SECOND, &fraction) &&
+	bool ok = take_digits(text, &at, &whole) && take_fraction(text, &at, &fraction) &&
 		  at == text.n;
 
 	*is_large = ok && (__builtin_mul_overflow(whole, SECOND, ns) ||
@@ -203,7 +145,7 @@ static bool parse_offset(struct str text, int64_t now, int64_t *ns, struct err *
 	*ns = now;
 	if (!text.n)
 		return true;
-	if (!duration_parse(str_from(text, 1), &offset, e))
+	if (!amount_parse_time(str_from(text, 1), &offset, e))
 		return err_wrap(e, "now%.*s", STR_ARG(text));
 	ok = text.p[0] == '-' ? !__builtin_sub_overflow(now, offset, ns)
 			      : !__builtin_add_overflow(now, offset, ns);

@@ -1,4 +1,4 @@
-/* when.h - times and durations as people write them in requests. */
+/* when.h - points in time as people write them in requests. */
 #ifndef SERVER_WHEN_H
 #define SERVER_WHEN_H
 
@@ -7,10 +7,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-
-/* 90s, 1h30m, 1.5h, 2d, 1w: numbers with their units (ns us ms s m h d w), the larger ones usually
- * first. Nanoseconds. ERR_USAGE says what is wrong with it. */
-bool duration_parse(struct str text, int64_t *ns, struct err *e);
 
 /* Nanoseconds since 1970 of a time between 1970 and 2262: 2026-11-16T14:00:00Z (RFC 3339: any zone,
  * any fraction; without a zone it is UTC), 2026-11-16 (midnight, UTC), seconds since 1970 (with any

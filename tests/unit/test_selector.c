@@ -142,32 +142,6 @@ TEST(conditions_add_up)
 
 #define SECOND INT64_C(1000000000)
 
-static int64_t duration(const char *text)
-{
-	struct err e;
-	int64_t ns;
-
-	return duration_parse(str_of(text), &ns, &e) ? ns : -1;
-}
-
-TEST(durations)
-{
-	assert_int_equal(duration("90s"), 90 * SECOND);
-	assert_int_equal(duration("1h30m"), 5400 * SECOND);
-	assert_int_equal(duration("1.5h"), 5400 * SECOND);
-	assert_int_equal(duration("2d"), 172800 * SECOND);
-	assert_int_equal(duration("1w"), 604800 * SECOND);
-	assert_int_equal(duration("0.001s"), 1000000);
-	assert_int_equal(duration("1.0000000009s"), SECOND);
-	assert_int_equal(duration("5ns"), 5);
-	assert_int_equal(duration("0s"), 0);
-	for (const char **bad = (const char *[]){ "", "5", "h", "1x", "-1h", "1.h", "1h ", "1e9s",
-						  "99999999999w", "9223372036s900ms", ".5h", NULL };
-	     *bad; bad++)
-		if (duration(*bad) >= 0)
-			fail_msg("%s was taken for a duration", *bad);
-}
-
 static int64_t at(const char *text)
 {
 	struct err e;
@@ -191,26 +165,13 @@ TEST(times)
 	assert_int_equal(at("now"), 1000 * SECOND);
 	assert_int_equal(at("now-15m"), 100 * SECOND);
 	assert_int_equal(at("now+1s500ms"), 1001 * SECOND + SECOND / 2);
-	for (const char **bad = (const char *[]){ "",
-						  "x",
-						  "now-",
-						  "now-5",
-						  "now-1h",
-						  "now*2h",
-						  "1794837600000",
-						  "2026-13-01",
-						  "2026-02-30",
-						  "2026-11-16T25:00:00Z",
-						  "-1",
-						  "2026-11-16T",
-						  "2026-11-16T14:00",
-						  "2026-11-16T14:00:00+1",
-						  "2026-11-16T14:00:00ZZ",
-						  "2262-12-31",
-						  "1970-01-01T00:00:00+01:00",
-						  "99999999999999999999",
-						  "now+9999w99999w",
-						  NULL };
+	for (const char **bad =
+		     (const char *[]){ "", "x", "now-", "now-1h", "now*2h", "1794837600000",
+				       "2026-13-01", "2026-02-30", "2026-11-16T25:00:00Z", "-1",
+				       "2026-11-16T", "2026-11-16T14:00", "2026-11-16T14:00:00+1",
+				       "2026-11-16T14:00:00ZZ", "2262-12-31",
+				       "1970-01-01T00:00:00+01:00", "99999999999999999999",
+				       "now+9999w99999w", NULL };
 	     *bad; bad++)
 		if (at(*bad) >= 0)
 			fail_msg("%s was taken for a time", *bad);

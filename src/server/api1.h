@@ -1,0 +1,209 @@
+/* api1.h - what the requests of /api/1/ have in common. Private to api1*.c and openapi.c.
+ *
+ * Each request is a `struct endpoint`: its parameters are declared there, once, with their kinds,
+ * limits, defaults and descriptions. All are read and checked before the request runs, one that
+ * nobody declared is refused, and the OpenAPI description is made of the same rows.
+ */
+#ifndef SERVER_API1_H
+#define SERVER_API1_H
+
+#include "base/buf.h"
+#include "server/selector.h"
+#include "server/server.h"
+#include "server/when.h"
+
+enum param_kind {
+	PARAM_TEXT,
+	PARAM_SELECTOR, /* its conditions go to request.selector, unless it is IS_APART */
+	PARAM_TIME,
+	PARAM_DURATION, /* more than 0 */
+	PARAM_INT,
+	PARAM_NUMBER,
+	PARAM_FLAG,   /* "", 1, true: yes; 0, false: no */
+	PARAM_CHOICE, /* of those in `choices` */
+};
+
+enum param_flag {
+	IS_LABEL = 1,	/* a text: "name=value" is a condition, if it is given */
+	IS_APART = 2,	/* a selector of its own, to be read by the request */
+	IS_SETTING = 4, /* an option of the analyzer, of the same name */
+	IS_PATH = 8,	/* the rest of the path, not a parameter of the query; must be given */
+};
+
+struct param {
+	const char *name;
+	enum param_kind kind;
+	const char *initial; /* as if the request had it; NULL: it is not set */
+	double min, max;     /* of numbers */
+	const char *choices; /* names with blanks between them */
+	unsigned flags;
+	const char *help;
+};
+
+/* A value that was given, or the default. */
+struct value {
+	bool is_set;
+	struct str text;
+	int64_t number; /* ns of times and durations; 1 of a flag that is on; index of a choice */
+	double real;
+};
+
+struct request {
+	struct call *c;
+	struct arena *a;
+	const struct endpoint *endpoint;
+	struct value *values; /* one for each of the endpoint's parameters */
+	struct selector selector;
+	int64_t now;
+	const atomic_bool *stop;
+};
+
+struct endpoint {
+	const char *path;    /* as in routes.def */
+	const char *details; /* for the description */
+	const struct param *params;
+	size_t nparams;
+	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
+	const char *types;  /* of other content that it may answer with; blanks between them */
+	/* Writes the JSON of the answer, or answers by itself. */
+	bool (*run)(struct request *q, struct buf *out, struct err *e);
+};
+
+#define ENDPOINT_PARAMS(table) .params = (table), .nparams = sizeof(table) / sizeof(*(table))
+
+/* All of them. Each has a handler for routes.def, such as api1_services. */
+#define API1_ENDPOINTS(each)                                                                    \
+	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile) \
+		each(merge) each(diff) each(top) each(series) each(delete) each(stats)          \
+			each(openapi)
+#define API1_DECLARE(name) extern const struct endpoint endpoint_##name;
+API1_ENDPOINTS(API1_DECLARE)
+#undef API1_DECLARE
+/* By the path in routes.def; NULL if it is none of these. */
+const struct endpoint *api1_find(const char *path);
+
+/* ---- values of parameters, which must be among the endpoint's */
+
+const struct value *request_value(const struct request *q, const char *name);
+struct str request_text(const struct request *q, const char *name);
+int64_t request_int(const struct request *q, const char *name);
+/* The selector and the times `from` and `to`; a limit is not set. ERR_USAGE if from is after to. */
+bool request_query(const struct request *q, struct store_query *query, struct err *e);
+
+#define PARAM_SELECT                                                                          \
+	{ .name = "query",                                                                    \
+	  .kind = PARAM_SELECTOR,                                                             \
+	  .help = "Which profiles: conditions over service, type and labels, such as "        \
+		  "{service=\"a\", version=~\"1.*\"}. If it is not given, all." },            \
+		{ .name = "service",                                                          \
+		  .kind = PARAM_TEXT,                                                         \
+		  .flags = IS_LABEL,                                                          \
+		  .help = "Only of this service; the same as a condition service=\"...\"." }, \
+	{                                                                                     \
+		.name = "type", .kind = PARAM_TEXT, .flags = IS_LABEL,                        \
+		.help = "Only of this type, such as cpu or heap; the same as a condition "    \
+			"type=\"...\"."                                                       \
+	}
+#define PARAM_WINDOW(start)                                                                \
+	{ .name = "from",                                                                  \
+	  .kind = PARAM_TIME,                                                              \
+	  .initial = (start),                                                              \
+	  .help = "Time of the first profiles: 2026-11-16T14:00:00Z, seconds since 1970, " \
+		  "now or now-2h." },                                                      \
+	{                                                                                  \
+		.name = "to", .kind = PARAM_TIME, .initial = (start) ? "now" : NULL,       \
+		.help = "Time of the last profiles, written as that of the first."         \
+	}
+#define PARAM_LIMIT(usual, most, what)                                                          \
+	{                                                                                       \
+		.name = "limit", .kind = PARAM_INT, .initial = #usual, .min = 1, .max = (most), \
+		.help = "At most so many " what "."                                             \
+	}
+#define PARAM_SAMPLE_TYPE                                                                     \
+	{                                                                                     \
+		.name = "sample_type", .kind = PARAM_TEXT,                                    \
+		.help = "Which values, if the profiles have several, such as alloc_space or " \
+			"inuse_space. If it is not given, the default of the profiles."       \
+	}
+#define PARAM_AGGREGATE                                                                       \
+	{                                                                                     \
+		.name = "aggregate", .kind = PARAM_CHOICE, .initial = "auto",                 \
+		.choices = "auto sum mean last max",                                          \
+		.help = "How values of several profiles become one. auto does what they "     \
+			"mean: CPU time, allocations and waits are summed, memory in use "    \
+			"and numbers of threads are averaged. last and max take one profile " \
+			"of each series: the last, or that with the highest total."           \
+	}
+/* In the order of the choices of "aggregate". */
+enum store_sum request_aggregate(const struct request *q);
+
+/* ---- JSON */
+
+/* A number that is no number is null. */
+void json_number(struct buf *out, double v);
+/* ,"name": and a time; null if it is 0, which is not known */
+void json_time(struct buf *out, const char *name, int64_t ns);
+
+/* ---- api1_format.c: profiles as something else */
+
+#define FORMAT_NAMES "pprof folded speedscope flame top text tree dot flamegraph raw"
+#define FORMAT_TYPES "application/octet-stream text/plain image/svg+xml"
+#define FORMAT_PARAMS(usual, names, more)                                                      \
+	{ .name = "format",                                                                    \
+	  .kind = PARAM_CHOICE,                                                                \
+	  .initial = (usual),                                                                  \
+	  .choices = names,                                                                    \
+	  .help = "What the answer is: " more                                                  \
+		  "a profile that every pprof reads (pprof, gzipped), folded stacks, "         \
+		  "speedscope's JSON, kiln's own JSON for flame graphs (flame) or of "         \
+		  "functions (top), pprof's text or tree, a graph for Graphviz (dot), a "      \
+		  "flame graph in SVG (flamegraph), or the profile's tables as text (raw)." }, \
+		{ .name = "limit",                                                             \
+		  .kind = PARAM_INT,                                                           \
+		  .min = 1,                                                                    \
+		  .max = 100000,                                                               \
+		  .help = "At most so many functions (top, text, tree, dot, json) or boxes "   \
+			  "(flame). "                                                          \
+			  "If it is not given, 100 and 10000." },                              \
+		FILTER_PARAMS
+#define FILTER_PARAMS                                                                            \
+	PARAM_SAMPLE_TYPE,                                                                       \
+		{ .name = "sort",                                                                \
+		  .kind = PARAM_CHOICE,                                                          \
+		  .initial = "flat",                                                             \
+		  .choices = "flat cum",                                                         \
+		  .flags = IS_SETTING,                                                           \
+		  .help = "Functions go by what they take themselves, or by what all that they " \
+			  "call takes too." },                                                   \
+		{ .name = "granularity",                                                         \
+		  .kind = PARAM_CHOICE,                                                          \
+		  .initial = "functions",                                                        \
+		  .choices = "functions filefunctions files lines",                              \
+		  .flags = IS_SETTING,                                                           \
+		  .help = "What tells frames apart." },                                          \
+		SETTING("focus", "Only samples that go through a function that this matches."),  \
+		SETTING("ignore", "No samples that go through a function that this matches."),   \
+		SETTING("hide", "Frames that this matches are left out."),                       \
+		SETTING("show", "Frames that this does not match are left out."),                \
+		SETTING("show_from", "Frames above the first that this matches are left out."),  \
+		SETTING("tagfocus", "Only samples with labels that this matches: a regular "     \
+				    "expression, name=expression, or a range of numbers."),      \
+		SETTING("tagignore", "No samples with labels that this matches.")
+#define SETTING(field, text)                                                         \
+	{                                                                            \
+		.name = field, .kind = PARAM_TEXT, .flags = IS_SETTING, .help = text \
+	}
+
+struct analyze_options;
+struct session;
+/* The settings that a request has. */
+bool format_options(const struct request *q, struct analyze_options *o, struct err *e);
+/* Replies with the profile in the format that the request asks for. */
+bool format_reply(struct request *q, const struct profile *p, const char *filename, struct buf *out,
+		  struct err *e);
+/* The report `name` of the profile; `into` is for reports that print nothing. */
+struct report;
+bool format_report(struct request *q, const struct profile *p, const struct report *report,
+		   const struct analyze_options *o, void *into, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,193 @@
+/* api1_fleet.c - over all services: the heaviest functions, and values over time. */
+#include "server/api1.h"
+
+#include <stdlib.h>
+
+#define SECOND INT64_C(1000000000)
+enum { MAX_POINTS = 11000, USUAL_POINTS = 100 };
+
+/* ---- functions */
+
+static void put_row(struct buf *out, const struct store_top_row *row, bool has_by)
+{
+	buf_puts(out, "{\"function\":");
+	json_put(out, row->function);
+	buf_puts(out, ",\"file\":");
+	json_put(out, row->file);
+	if (has_by) {
+		buf_puts(out, ",\"by\":");
+		json_put(out, row->by);
+	}
+	buf_printf(out, ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu}", (long long)row->flat,
+		   (long long)row->cum, (unsigned long long)row->nservices);
+}
+
+static bool run_top(struct request *q, struct buf *out, struct err *e)
+{
+	struct store_top_params params = { .sample_type = request_text(q, "sample_type"),
+					   .by = request_text(q, "by"),
+					   .by_cum = request_int(q, "sort"),
+					   .limit = (uint32_t)request_int(q, "limit") };
+	struct store_top top = { 0 };
+
+	if (!request_query(q, &params.query, e) ||
+	    !store_top(q->c->server->store, &params, q->a, &top, e))
+		return false;
+	buf_puts(out, "{\"unit\":");
+	json_put(out, top.unit);
+	buf_printf(out, ",\"total\":%lld,\"profiles\":%llu,\"rows\":[", (long long)top.total,
+		   (unsigned long long)top.nprofiles);
+	for (size_t i = 0; i < top.n; i++) {
+		buf_puts(out, i ? ",\n" : "\n");
+		put_row(out, &top.rows[i], params.by.n);
+	}
+	buf_puts(out, "]}\n");
+	return true;
+}
+
+/* ---- time */
+
+/* One that makes about USUAL_POINTS of the window, and that people would choose. */
+static int64_t usual_step(int64_t window)
+{
+	static const int64_t steps[] = { 1,    5,    10,    15,	   30,	  60,	 300,	900,
+					 1800, 3600, 10800, 21600, 43200, 86400, 604800 };
+	size_t i = 0, n = sizeof(steps) / sizeof(*steps);
+
+	while (i + 1 < n && steps[i] * SECOND < window / USUAL_POINTS)
+		i++;
+	return steps[i] * SECOND;
+}
+
+static bool choose_step(const struct request *q, const struct store_query *query, int64_t *step,
+			struct err *e)
+{
+	int64_t window = query->to - query->from;
+
+	*step = request_value(q, "step")->is_set ? request_int(q, "step") : usual_step(window);
+	return window / *step <= MAX_POINTS ||
+	       err_set(e, ERR_USAGE,
+		       "step: that would be %lld points of each line, and at most %d are made; "
+		       "use a longer step",
+		       (long long)(window / *step), MAX_POINTS);
+}
+
+static double height(const struct store_line *line)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < line->n; i++)
+		sum += line->points[i].value;
+	return line->n ? sum / (double)line->n : 0;
+}
+
+static int higher_first(const void *a, const void *b)
+{
+	double x = height(a), y = height(b);
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	return str_cmp(((const struct store_line *)a)->name, ((const struct store_line *)b)->name);
+}
+
+static void put_line(struct buf *out, const struct store_line *line)
+{
+	buf_puts(out, "{\"name\":");
+	json_put(out, line->name);
+	buf_puts(out, ",\"unit\":");
+	json_put(out, line->unit);
+	buf_puts(out, ",\"points\":[");
+	for (size_t i = 0; i < line->n; i++) {
+		buf_puts(out, i ? ",[" : "[");
+		json_number(out, (double)line->points[i].time / 1e9);
+		buf_char(out, ',');
+		json_number(out, line->points[i].value);
+		buf_printf(out, ",%llu]", (unsigned long long)line->points[i].nprofiles);
+	}
+	buf_puts(out, "]}");
+}
+
+static bool run_series(struct request *q, struct buf *out, struct err *e)
+{
+	struct store_series_params params = { .by = request_text(q, "by"),
+					      .sample_type = request_text(q, "sample_type"),
+					      .function = request_text(q, "function"),
+					      .is_flat = request_int(q, "flat"),
+					      .how = request_aggregate(q) };
+	struct store_line *lines = NULL;
+	size_t n = 0, limit = (size_t)request_int(q, "limit");
+
+	if (!request_query(q, &params.query, e) ||
+	    !choose_step(q, &params.query, &params.step, e) ||
+	    (!store_series(q->c->server->store, &params, q->a, &lines, &n, e) &&
+	     e->kind != ERR_NOTFOUND))
+		return false;
+	if (n > 1)
+		qsort(lines, n, sizeof(*lines), higher_first);
+	buf_puts(out, "{\"step\":");
+	json_number(out, (double)params.step / 1e9);
+	buf_printf(out, ",\"total\":%zu,\"lines\":[", n);
+	for (size_t i = 0; i < n && i < limit && !stop_asked(q->stop); i++) {
+		buf_puts(out, i ? ",\n" : "\n");
+		put_line(out, &lines[i]);
+	}
+	buf_puts(out, "]}\n");
+	return true;
+}
+
+static const struct param top_params[] = {
+	PARAM_SELECT,
+	PARAM_WINDOW("now-1h"),
+	PARAM_SAMPLE_TYPE,
+	{ .name = "by",
+	  .kind = PARAM_TEXT,
+	  .help = "One row for each function and value of this: service, type, a label such as "
+		  "version, or week. If it is not given, one for each function." },
+	{ .name = "sort",
+	  .kind = PARAM_CHOICE,
+	  .initial = "flat",
+	  .choices = "flat cum",
+	  .help = "By what functions take themselves, or by what all that they call takes too." },
+	PARAM_LIMIT(20, 10000, "rows"),
+};
+static const struct param series_params[] = {
+	PARAM_SELECT,
+	PARAM_WINDOW("now-1h"),
+	PARAM_SAMPLE_TYPE,
+	{ .name = "by",
+	  .kind = PARAM_TEXT,
+	  .help = "One line for each value of this: service, type or a label. If it is not given, "
+		  "one line." },
+	{ .name = "function",
+	  .kind = PARAM_TEXT,
+	  .help = "Only samples that have this function, by its whole name." },
+	{ .name = "flat",
+	  .kind = PARAM_FLAG,
+	  .initial = "false",
+	  .help = "Of the function: only what it takes itself." },
+	{ .name = "step",
+	  .kind = PARAM_DURATION,
+	  .help = "Time between points, such as 1m. If it is not given, one that makes about 100 "
+		  "of them." },
+	PARAM_AGGREGATE,
+	PARAM_LIMIT(20, 1000, "lines: the highest"),
+};
+
+const struct endpoint endpoint_top = {
+	.path = "/api/1/top",
+	.details =
+		"The functions that weigh most in all that the query finds, which may be of many "
+		"services.",
+	ENDPOINT_PARAMS(top_params),
+	.answer = "Top",
+	.run = run_top,
+};
+const struct endpoint endpoint_series = {
+	.path = "/api/1/series",
+	.details =
+		"Values over time: of whole profiles, or of one function. Points are at multiples "
+		"of the step, and where there are no profiles there is none.",
+	ENDPOINT_PARAMS(series_params),
+	.answer = "Series",
+	.run = run_series,
+};

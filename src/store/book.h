@@ -23,7 +23,8 @@ size_t book_bytes(const struct book *b); /* memory */
 
 /* Where a book ends now. */
 struct book_mark {
-	uint32_t nstrings, nmappings, nfunctions, nlines, nlocations, nstacks, nlabel_sets, nheads;
+	uint32_t nstrings, nmappings, nfunctions, nlines, nlocations, nstacks, nlabel_sets, nheads,
+		nlayouts;
 };
 struct book_mark book_mark(const struct book *b);
 bool book_is_at(const struct book *b, const struct book_mark *mark);
@@ -48,7 +49,7 @@ void book_sum_free(struct book_sum *s);
 size_t book_sum_bytes(const struct book_sum *s); /* memory */
 /* What is known of a packed profile without its samples. */
 struct book_head {
-	uint32_t head;	      /* its number: same types, units, period type, default type */
+	uint32_t head; /* its number: same types, units, period type, default type */
 	uint32_t ntypes;
 	int64_t time, duration, period;
 	uint32_t nsamples;

@@ -1,0 +1,519 @@
+/* sum.c - adds packed profiles: numbers of stacks and labels are looked up, nothing else. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/int.h"
+#include "store/pack.h"
+
+/* Values are summed as whole numbers, exactly, until somebody multiplies by a fraction. */
+union value {
+	int64_t whole;
+	double real;
+};
+
+struct row {
+	uint32_t stack, labels;
+};
+
+struct book_sum {
+	const struct book *b;
+	bool has_head;
+	struct book_head head; /* time: the first; duration: of all; period: the longest */
+	vec(struct row) rows;
+	vec(union value) values; /* ntypes for each row */
+	bool *is_real;		 /* of each type */
+	struct map map;
+	uint32_t *row_of; /* of a stack, that was used last, + 1 */
+	size_t nrow_of;
+	uint32_t extras[EXTRAS];
+	uint32_t main; /* the mapping of the main binary, which stays first; or NONE */
+	vec(uint32_t) comments;
+	struct map comment_map;
+	/* of the profile that is being added */
+	uint64_t *column;
+	uint32_t *to; /* row of each sample */
+	size_t nsamples;
+	struct buf room;
+};
+
+struct book_sum *book_sum_new(const struct book *b)
+{
+	struct book_sum *s = xcalloc(1, sizeof(*s));
+
+	s->b = b;
+	s->main = NONE;
+	return s;
+}
+
+void book_sum_free(struct book_sum *s)
+{
+	if (!s)
+		return;
+	vec_release(&s->rows);
+	vec_release(&s->values);
+	vec_release(&s->comments);
+	map_release(&s->map);
+	map_release(&s->comment_map);
+	buf_release(&s->room);
+	free(s->is_real);
+	free(s->row_of);
+	free(s->column);
+	free(s->to);
+	free(s);
+}
+
+static size_t map_bytes(const struct map *m)
+{
+	return m->slots ? ((size_t)m->mask + 1) * sizeof(*m->slots) : 0;
+}
+
+size_t book_sum_bytes(const struct book_sum *s)
+{
+	return sizeof(*s) + s->rows.cap * sizeof(*s->rows.at) +
+	       s->values.cap * sizeof(*s->values.at) + s->comments.cap * sizeof(*s->comments.at) +
+	       map_bytes(&s->map) + map_bytes(&s->comment_map) + s->room.cap +
+	       s->nrow_of * sizeof(*s->row_of) +
+	       s->nsamples * (sizeof(*s->column) + sizeof(*s->to));
+}
+
+struct str book_type_name(const struct book *b, uint32_t head, uint32_t type)
+{
+	return b->strings.at[b->types.at[b->heads.at[head].first + type].type];
+}
+
+struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type)
+{
+	return b->strings.at[b->types.at[b->heads.at[head].first + type].unit];
+}
+
+/* ---- adding */
+
+struct row_key {
+	const struct book_sum *s;
+	struct row row;
+};
+
+static bool same_row(const void *ctx, uint32_t index)
+{
+	const struct row_key *k = ctx;
+	struct row r = k->s->rows.at[index];
+
+	return r.stack == k->row.stack && r.labels == k->row.labels;
+}
+
+static uint32_t find_row(struct book_sum *s, struct row row)
+{
+	struct row_key key = { s, row };
+	uint64_t hash = hash_mix(s->b->seed, (uint64_t)row.labels << 32 | row.stack);
+	uint32_t i = map_put(&s->map, hash, s->rows.n, same_row, &key);
+
+	if (i == s->rows.n) {
+		size_t n = s->head.ntypes;
+
+		vec_push(&s->rows, row);
+		vec_reserve(&s->values, n);
+		memset(s->values.at + s->values.n, 0, n * sizeof(*s->values.at));
+		s->values.n += n;
+	}
+	s->row_of[row.stack] = i + 1;
+	return i;
+}
+
+/* The book may have grown. */
+static void reserve_stacks(struct book_sum *s)
+{
+	size_t n = s->b->stacks.n;
+
+	if (n <= s->nrow_of)
+		return;
+	s->row_of = xrealloc(s->row_of, n * sizeof(*s->row_of));
+	memset(s->row_of + s->nrow_of, 0, (n - s->nrow_of) * sizeof(*s->row_of));
+	s->nrow_of = n;
+}
+
+static void reserve_samples(struct book_sum *s, size_t n)
+{
+	if (n <= s->nsamples)
+		return;
+	s->column = xrealloc(s->column, n * sizeof(*s->column));
+	s->to = xrealloc(s->to, n * sizeof(*s->to));
+	s->nsamples = n;
+}
+
+static bool find_rows(struct book_sum *s, struct reader *r, uint32_t n)
+{
+	get_column(r, s->column, n, false);
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->column[i] >= s->nrow_of)
+			return false;
+		s->to[i] = (uint32_t)s->column[i];
+	}
+	get_column(r, s->column, n, true);
+	for (uint32_t i = 0; i < n && !r->is_bad; i++) {
+		struct row row = { s->to[i], (uint32_t)s->column[i] };
+		uint32_t guess = s->row_of[row.stack];
+
+		if (s->column[i] >= s->b->label_sets.n)
+			return false;
+		if (guess && s->rows.at[guess - 1].labels == row.labels)
+			s->to[i] = guess - 1;
+		else
+			s->to[i] = find_row(s, row);
+	}
+	return !r->is_bad;
+}
+
+static void make_real(struct book_sum *s, uint32_t type)
+{
+	if (s->is_real[type])
+		return;
+	s->is_real[type] = true;
+	for (size_t i = type; i < s->values.n; i += s->head.ntypes)
+		s->values.at[i].real = (double)s->values.at[i].whole;
+}
+
+/* Whole numbers that a 64-bit product of plausible values can take. */
+static bool is_whole(double factor)
+{
+	return factor == trunc(factor) && fabs(factor) < 0x1p31;
+}
+
+static void add_column(struct book_sum *s, uint32_t type, uint32_t n, double factor)
+{
+	size_t ntypes = s->head.ntypes;
+	union value *values = s->values.at + type;
+
+	if (!is_whole(factor))
+		make_real(s, type);
+	if (s->is_real[type])
+		for (uint32_t i = 0; i < n; i++)
+			values[s->to[i] * ntypes].real += factor * (double)(int64_t)s->column[i];
+	else
+		for (uint32_t i = 0; i < n; i++) {
+			int64_t *sum = &values[s->to[i] * ntypes].whole;
+
+			*sum = int_add(*sum, int_mul((int64_t)factor, (int64_t)s->column[i]));
+		}
+}
+
+static bool same_comment(const void *ctx, uint32_t index)
+{
+	const struct book_sum *s = ((const void *const *)ctx)[0];
+	const uint32_t *comment = ((const void *const *)ctx)[1];
+
+	return s->comments.at[index] == *comment;
+}
+
+static void add_comment(struct book_sum *s, uint32_t comment)
+{
+	const void *key[2] = { s, &comment };
+	uint64_t hash = hash_mix(s->b->seed, comment);
+
+	if (map_put(&s->comment_map, hash, s->comments.n, same_comment, key) == s->comments.n)
+		vec_push(&s->comments, comment);
+}
+
+static void add_extras(struct book_sum *s, struct reader *r)
+{
+	uint32_t n;
+
+	for (int i = 0; i < EXTRAS; i++) {
+		uint32_t string = (uint32_t)get_below(r, s->b->strings.n);
+
+		if (!s->extras[i])
+			s->extras[i] = string;
+	}
+	n = get_count(r);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t comment = (uint32_t)get_below(r, s->b->strings.n);
+
+		if (!r->is_bad)
+			add_comment(s, comment);
+	}
+}
+
+static void find_main(struct book_sum *s, struct reader *r)
+{
+	uint64_t layout = get_below(r, s->b->layouts.n + 1);
+
+	if (s->main != NONE)
+		return;
+	if (!layout && get_count(r))
+		s->main = (uint32_t)get_below(r, s->b->mappings.n);
+	else if (layout && s->b->layouts.at[layout - 1].n)
+		s->main = s->b->placed.at[s->b->layouts.at[layout - 1].first].mapping;
+}
+
+static void start_head(struct book_sum *s, const struct book_head *head)
+{
+	s->has_head = true;
+	s->head = (struct book_head){ .head = head->head, .ntypes = head->ntypes };
+	s->is_real = xcalloc((size_t)head->ntypes + 1, sizeof(*s->is_real));
+}
+
+/* What is only subtracted says when nothing that is left happened. */
+static void add_head(struct book_sum *s, const struct book_head *head, const double *factors)
+{
+	bool is_added = head->ntypes == 0;
+
+	for (uint32_t t = 0; t < head->ntypes; t++)
+		is_added |= factors[t] > 0;
+	if (!is_added)
+		return;
+	if (s->head.time == 0 || head->time < s->head.time)
+		s->head.time = head->time;
+	s->head.duration = int_add(s->head.duration, head->duration);
+	if (s->head.period == 0 || s->head.period < head->period)
+		s->head.period = head->period;
+}
+
+static bool add(struct book_sum *s, struct unpacker *u, const double *factors, struct err *e)
+{
+	uint32_t n = u->head.nsamples;
+
+	if (!s->has_head)
+		start_head(s, &u->head);
+	if (u->head.head != s->head.head)
+		return err_set(e, ERR_USAGE, "profiles of different types cannot be added");
+	reserve_stacks(s);
+	reserve_samples(s, n);
+	if (!find_rows(s, &u->r, n))
+		return err_set(e, ERR_FORMAT, "samples are broken, or of another book");
+	for (uint32_t t = 0; t < u->head.ntypes; t++) {
+		get_values(&u->r, s->column, n, u->head.ntypes);
+		if (u->r.is_bad)
+			return err_set(e, ERR_FORMAT, "values are broken");
+		add_column(s, t, n, factors[t]);
+	}
+	add_extras(s, &u->r);
+	find_main(s, &u->r);
+	if (u->r.is_bad)
+		return err_set(e, ERR_FORMAT, "comments or mappings are broken");
+	add_head(s, &u->head, factors);
+	return true;
+}
+
+bool book_sum_add(struct book_sum *s, struct str packed, const double *factors, struct err *e)
+{
+	struct unpacker u;
+	bool ok = unpacker_open(&u, s->b, packed, e) && add(s, &u, factors, e);
+
+	unpacker_release(&u);
+	return ok || err_wrap(e, "packed profile");
+}
+
+/* ---- results */
+
+void book_sum_scale(struct book_sum *s, uint32_t type, double factor)
+{
+	make_real(s, type);
+	for (size_t i = type; i < s->values.n; i += s->head.ntypes)
+		s->values.at[i].real *= factor;
+}
+
+static double real_value(const struct book_sum *s, size_t row, uint32_t type)
+{
+	union value v = s->values.at[row * s->head.ntypes + type];
+
+	return s->is_real[type] ? v.real : (double)v.whole;
+}
+
+static int64_t whole_value(const struct book_sum *s, size_t row, uint32_t type)
+{
+	union value v = s->values.at[row * s->head.ntypes + type];
+
+	return s->is_real[type] ? int_from_double(round(v.real)) : v.whole;
+}
+
+double book_sum_total(const struct book_sum *s, uint32_t type)
+{
+	double total = 0;
+
+	for (size_t i = 0; i < s->rows.n; i++)
+		total += real_value(s, i, type);
+	return total;
+}
+
+/* Rows that are not 0. */
+static uint32_t *find_rows_left(const struct book_sum *s, uint32_t *n)
+{
+	uint32_t *left = xmalloc((s->rows.n + 1) * sizeof(*left));
+
+	*n = 0;
+	for (size_t i = 0; i < s->rows.n; i++) {
+		bool is_zero = true;
+
+		for (uint32_t t = 0; t < s->head.ntypes && is_zero; t++)
+			is_zero = whole_value(s, i, t) == 0;
+		if (!is_zero)
+			left[(*n)++] = (uint32_t)i;
+	}
+	return left;
+}
+
+static void put_samples(const struct book_sum *s, struct buf *body, const uint32_t *left,
+			uint32_t n)
+{
+	uint64_t *column = xcalloc((size_t)n + 1, sizeof(*column));
+
+	for (uint32_t i = 0; i < n; i++)
+		column[i] = s->rows.at[left[i]].stack;
+	put_column(body, column, n, false);
+	for (uint32_t i = 0; i < n; i++)
+		column[i] = s->rows.at[left[i]].labels;
+	put_column(body, column, n, true);
+	for (uint32_t t = 0; t < s->head.ntypes; t++) {
+		for (uint32_t i = 0; i < n; i++)
+			column[i] = (uint64_t)whole_value(s, left[i], t);
+		put_values(body, column, n, s->head.ntypes);
+	}
+	free(column);
+}
+
+static void put_extras(const struct book_sum *s, struct buf *body)
+{
+	for (int i = 0; i < EXTRAS; i++)
+		put_number(body, s->extras[i]);
+	put_number(body, s->comments.n);
+	for (size_t i = 0; i < s->comments.n; i++)
+		put_number(body, s->comments.at[i]);
+}
+
+/* Locations in order of use, and their mappings and functions too. Mappings are where they were
+ * first seen. */
+static void put_tables(const struct book_sum *s, struct buf *body, const uint32_t *left, uint32_t n)
+{
+	const struct book *b = s->b;
+	struct used locations, functions, mappings;
+
+	used_init(&locations, b->locations.n);
+	used_init(&functions, b->functions.n);
+	used_init(&mappings, b->mappings.n);
+	if (s->main != NONE)
+		used_add(&mappings, s->main);
+	for (uint32_t i = 0; i < n; i++)
+		used_add_stack(&locations, b, s->rows.at[left[i]].stack);
+	for (size_t i = 0; i < locations.n; i++) {
+		used_add_functions(&functions, b, locations.rows[i]);
+		used_add_mapping(&mappings, b, locations.rows[i]);
+	}
+	put_number(body, 0);
+	put_number(body, mappings.n);
+	for (size_t i = 0; i < mappings.n; i++) {
+		put_number(body, mappings.rows[i]);
+		put_number(body, b->mappings.at[mappings.rows[i]].start);
+		put_number(body, i + 1);
+	}
+	put_number(body, locations.n);
+	buf_char(body, ORDER_OF_USE);
+	buf_char(body, IDS_FROM_1);
+	put_number(body, functions.n);
+	buf_char(body, ORDER_OF_USE);
+	buf_char(body, IDS_FROM_1);
+	used_release(&locations);
+	used_release(&functions);
+	used_release(&mappings);
+}
+
+void book_sum_pack(const struct book_sum *s, struct buf *out)
+{
+	struct book_head head = s->head;
+	struct buf body = { 0 };
+	uint32_t *left = find_rows_left(s, &head.nsamples);
+	size_t begin = seal_begin(out);
+
+	put_samples(s, &body, left, head.nsamples);
+	put_extras(s, &body);
+	put_tables(s, &body, left, head.nsamples);
+	put_head(out, &head);
+	seal_end(out, begin, buf_view(&body), PACK_LEVEL);
+	buf_release(&body);
+	free(left);
+}
+
+/* ---- by function */
+
+struct weight {
+	uint32_t name, file;
+	uint32_t seen_by; /* the last row that had it, + 1: recursion counts once */
+	double flat, cum;
+};
+
+struct weights {
+	const struct book *b;
+	uint32_t *of; /* function -> weight + 1 */
+	vec(struct weight) at;
+	struct map map;
+};
+
+static bool same_weight(const void *ctx, uint32_t index)
+{
+	const struct weights *w = ((const void *const *)ctx)[0];
+	const struct book_function *f = ((const void *const *)ctx)[1];
+
+	return w->at.at[index].name == f->name && w->at.at[index].file == f->filename;
+}
+
+/* Functions that differ in their first line only are one: so a build more or less does not matter.
+ */
+static struct weight *weight_of(struct weights *w, uint32_t function)
+{
+	const struct book_function *f = &w->b->functions.at[function];
+	const void *key[2] = { w, f };
+
+	if (!w->of[function]) {
+		uint64_t hash = hash_mix(w->b->seed, (uint64_t)f->name << 32 | f->filename);
+		uint32_t i = map_put(&w->map, hash, w->at.n, same_weight, key);
+
+		if (i == w->at.n)
+			vec_push(&w->at, (struct weight){ .name = f->name, .file = f->filename });
+		w->of[function] = i + 1;
+	}
+	return &w->at.at[w->of[function] - 1];
+}
+
+static void weigh_row(struct weights *w, struct range stack, uint32_t number, double value)
+{
+	const struct book *b = w->b;
+
+	for (uint32_t i = 0; i < stack.n; i++) {
+		const struct book_location *l = &b->locations.at[b->frames.at[stack.first + i]];
+
+		for (uint32_t k = 0; k < l->nlines; k++) {
+			uint32_t function = b->lines.at[l->first_line + k].function;
+			struct weight *weight;
+
+			if (function == NONE)
+				continue;
+			weight = weight_of(w, function);
+			if (i == 0 && k == 0)
+				weight->flat += value;
+			if (weight->seen_by != number)
+				weight->cum += value;
+			weight->seen_by = number;
+		}
+	}
+}
+
+void book_sum_functions(const struct book_sum *s, uint32_t type,
+			void (*each)(void *ctx, struct str name, struct str file, double flat,
+				     double cum),
+			void *ctx)
+{
+	const struct book *b = s->b;
+	struct weights w = { .b = b, .of = xcalloc(b->functions.n + 1, sizeof(uint32_t)) };
+
+	for (size_t i = 0; i < s->rows.n; i++) {
+		double value = real_value(s, i, type);
+
+		if (value != 0)
+			weigh_row(&w, b->stacks.at[s->rows.at[i].stack], (uint32_t)i + 1, value);
+	}
+	for (size_t i = 0; i < w.at.n; i++)
+		each(ctx, b->strings.at[w.at.at[i].name], b->strings.at[w.at.at[i].file],
+		     w.at.at[i].flat, w.at.at[i].cum);
+	free(w.of);
+	vec_release(&w.at);
+	map_release(&w.map);
+}

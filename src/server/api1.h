@@ -76,7 +76,9 @@ struct endpoint {
 	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile) \
 		each(merge) each(diff) each(top) each(series) each(delete) each(stats)          \
 			each(openapi)
-#define API1_DECLARE(name) extern const struct endpoint endpoint_##name;
+#define API1_DECLARE(name)                            \
+	extern const struct endpoint endpoint_##name; \
+	route_handler api1_##name;
 API1_ENDPOINTS(API1_DECLARE)
 #undef API1_DECLARE
 /* By the path in routes.def; NULL if it is none of these. */

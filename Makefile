@@ -48,7 +48,7 @@ LDFLAGS := $(OPT) -pthread -Wl,-O1 -Wl,--as-needed -Wl,--hash-style=gnu -Wl,--gc
 # Of capstone's machines we know two. Tables of the others would be relocated at every start.
 LDFLAGS += $(foreach m,ARM M68K Mips PPC Sparc SystemZ XCore TMS320C64x M680X EVM,\
 	-Wl,--defsym=$(m)_global_init=0 -Wl,--defsym=$(m)_option=0)
-LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z zstd capstone edit bsd md tinfo yaml) -lm
+LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z zstd sqlite3 capstone edit bsd md tinfo yaml) -lm
 
 # The agent is a library of its own.
 SRC := $(filter-out src/agent/%,$(wildcard src/*/*.c))

@@ -8,7 +8,7 @@ for job; do
 	case $job in
 	build)
 		need="$need gcc libc6-dev libdeflate-dev libpcre2-dev libiberty-dev scdoc"
-		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libzstd-dev libcapstone-dev"
+		need="$need libdw-dev libelf-dev liblzma-dev libbz2-dev zlib1g-dev libzstd-dev libsqlite3-dev libcapstone-dev"
 		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev"
 		;;
 	test)

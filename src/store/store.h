@@ -26,17 +26,18 @@ struct store;
 /* How long what is kept, and how finely. All may be 0: no limit. */
 struct store_keep {
 	int64_t raw_ns, minute_ns, hour_ns, day_ns; /* ages at which a tier is dropped */
-	uint64_t max_bytes;  /* of the folder: the oldest is thinned, then dropped, to stay below */
+	uint64_t max_bytes; /* of the folder: the oldest is thinned, then dropped, to stay below */
 	uint64_t min_free_bytes; /* of the disk: the same */
 };
 
 struct store_params {
-	const char *dir;	/* made if it is not there; one process at a time may have it */
-	uint64_t max_memory;	/* that books, caches and merges may take together */
-	uint32_t max_series;	/* 0: no limit; more are refused (ERR_LIMIT) */
-	int threads;		/* that a merge may use */
-	struct store_keep keep; /* of all services; store_keep_service sets that of one */
-	bool is_passive;	/* no work in the background: for tools that work offline */
+	const char *dir;     /* made if it is not there; one process at a time may have it */
+	uint64_t max_memory; /* that books, caches and merges may take together */
+	uint32_t max_series; /* 0: no limit; more are refused (ERR_LIMIT) */
+	uint32_t max_service_series; /* the same for each service */
+	int threads;		     /* that a merge may use */
+	struct store_keep keep;	     /* of all services; store_keep_service sets that of one */
+	bool is_passive;	     /* no work in the background: for tools that work offline */
 	void (*log)(void *ctx, const char *line); /* or NULL */
 	void *log_ctx;
 };
@@ -74,9 +75,9 @@ struct store_new {
 	struct str service, type;
 	const struct store_label *labels; /* in any order */
 	size_t nlabels;
-	int64_t created;		/* if the profile does not say; 0: now */
-	const struct profile *profile;	/* or NULL: */
-	struct str bytes;		/* what is kept as it is */
+	int64_t created;	       /* if the profile does not say; 0: now */
+	const struct profile *profile; /* or NULL: */
+	struct str bytes;	       /* what is kept as it is */
 };
 /* Returns when it is durable. ERR_LIMIT: it is refused, and e->text begins with the limit's name;
  * ERR_IO: the disk is full or broken. `meta`, in `a`, is what is known of it then. */
@@ -95,14 +96,15 @@ struct store_matcher {
 	struct str name;
 	enum store_match op;
 	struct str value;
-	const struct regex *regex; /* of STORE_LIKE and STORE_NOT_LIKE: all of the value must match */
+	const struct regex
+		*regex; /* of STORE_LIKE and STORE_NOT_LIKE: all of the value must match */
 };
 
 struct store_query {
 	const struct store_matcher *matchers; /* all must hold */
 	size_t nmatchers;
-	int64_t from, to; /* nanoseconds; both belong to it */
-	uint64_t limit;	  /* the newest so many; 0: all */
+	int64_t from, to;	 /* nanoseconds; both belong to it */
+	uint64_t limit;		 /* the newest so many; 0: all */
 	const atomic_bool *stop; /* or NULL */
 };
 
@@ -145,11 +147,11 @@ bool store_names(struct store *s, const struct store_query *q, struct str of, st
 /* Values over time: the total of a sample type, or of those samples that have a function. */
 struct store_series_params {
 	struct store_query query;
-	struct str by;	     /* a label, "service" or "type": one line for each; "": one in all */
+	struct str by; /* a label, "service" or "type": one line for each; "": one in all */
 	struct str sample_type; /* "": the default one */
-	struct str function; /* "": the whole profile */
-	bool is_flat;	     /* of the function: itself only */
-	int64_t step;	     /* nanoseconds; points are at multiples of it */
+	struct str function;	/* "": the whole profile */
+	bool is_flat;		/* of the function: itself only */
+	int64_t step;		/* nanoseconds; points are at multiples of it */
 	enum store_sum how;
 };
 struct store_point {
@@ -169,7 +171,8 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 struct store_top_params {
 	struct store_query query;
 	struct str sample_type;
-	struct str by; /* "", "service", a label (version), or "week": rows are per function and that */
+	struct str by; /* "", "service", a label (version), or "week": rows are per function and
+			  that */
 	bool by_cum;
 	uint32_t limit;
 };
@@ -202,11 +205,11 @@ bool store_keep_service(struct store *s, struct str service, const struct store_
 struct store_stats {
 	uint64_t nservices, nseries, nprofiles, nsamples;
 	uint64_t bytes_on_disk, bytes_of_profiles, free_bytes;
-	uint64_t memory;      /* in use now */
+	uint64_t memory; /* in use now */
 	uint64_t nputs, ncommits, ndeleted, nthinned;
-	uint64_t nwaiting;    /* to be committed */
+	uint64_t nwaiting; /* to be committed */
 	int64_t oldest, newest;
-	bool is_full;	      /* puts are refused for want of disk */
+	bool is_full; /* puts are refused for want of disk */
 };
 void store_stats(struct store *s, struct store_stats *out);
 

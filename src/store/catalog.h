@@ -1,0 +1,93 @@
+/* catalog.h - which services, series and books there are, in memory.
+ *
+ * Series are few next to their profiles, so a query picks series here and reads rows of those only.
+ * What is new lives here from the moment it is first put, and in the database with the commit that
+ * has its first profile. Threads: any number; `lock` is the catalog's own business unless it says
+ * otherwise.
+ */
+#ifndef STORE_CATALOG_H
+#define STORE_CATALOG_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "store/db.h"
+#include "store/store.h"
+
+struct shelf_book;
+
+struct service {
+	int64_t id;
+	struct str name;
+	uint32_t nseries;
+	struct shelf_book
+		*book;	 /* that new profiles go to, or NULL; of the shelf, under its lock */
+	bool is_saved;	 /* the writer's: is in the database */
+	uint64_t saving; /* the writer's: number of the commit that is to save it */
+};
+
+struct counts {
+	uint64_t nprofiles, nsamples, bytes;
+	int64_t first, last; /* times */
+};
+
+struct series {
+	int64_t id;
+	struct service *service;
+	struct str type;
+	struct store_label *labels;
+	size_t nlabels;
+	struct str key; /* the labels as one text */
+	struct counts counts;
+	uint32_t next_row;	   /* the writer's */
+	_Atomic uint32_t nwaiting; /* puts that hold it */
+	bool is_saved;
+	uint64_t saving;
+};
+
+struct catalog {
+	pthread_rwlock_t lock;
+	vec(struct service *) services;
+	vec(struct series *) series;
+	struct map service_map, series_map;
+	uint64_t seed;
+	int64_t last_service, last_series;
+	uint32_t max_series, max_service_series;
+};
+
+void catalog_init(struct catalog *c, uint32_t max_series, uint32_t max_service_series);
+/* Reads all of it but the counts. */
+bool catalog_load(struct catalog *c, struct db *db, struct err *e);
+void catalog_release(struct catalog *c);
+
+/* The series, new if need be, held until catalog_leave. NULL: ERR_LIMIT. */
+struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct err *e);
+void catalog_leave(struct series *s);
+/* What a commit added. */
+void catalog_add(struct catalog *c, struct series *s, const struct counts *more);
+
+/* By their ids; NULL if there is none. For the opener, and whoever has `lock`. */
+struct service *catalog_service(const struct catalog *c, int64_t id);
+struct series *catalog_series(const struct catalog *c, int64_t id);
+void counts_add(struct counts *to, const struct counts *more);
+
+/* A series that a query finds, copied. */
+struct picked {
+	int64_t series, service;
+	struct str service_name, type;
+	struct store_label *labels;
+	size_t nlabels;
+	struct counts counts; /* of all of it, not just the query's times */
+};
+/* Those that match and may have profiles between the times. */
+struct picked *catalog_pick(struct catalog *c, const struct store_query *q, struct arena *a,
+			    size_t *n);
+/* Its value of a name: "service", "type", or a label ("" if it is not there). */
+struct str picked_value(const struct picked *p, struct str name);
+
+/* Labels as one text, and back; `text` may come from a damaged file. */
+void labels_encode(struct buf *out, const struct store_label *labels, size_t n);
+bool labels_decode(struct arena *a, struct str text, struct store_label **labels, size_t *n);
+
+#endif

@@ -1,0 +1,212 @@
+#include "store/db.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+
+enum {
+	APPLICATION = 0x6b696c6e, /* "kiln" */
+	FORMAT = 1,		  /* of the schema; a change that old programs cannot read adds 1 */
+	PAGE_BYTES = 8192,
+	CACHE_KB = 4096,
+	BUSY_MS = 10000,
+};
+
+static const char *const texts[DB_NSTATEMENTS] = {
+#define SQL(name, text) [SQL_##name] = text,
+#include "store/sql.def"
+#undef SQL
+};
+
+/* Rows of blobs: series << 32 | number within the series. So what belongs together lies together,
+ * in the order in which it came, and the tables that are searched stay small. */
+static const char schema[] =
+	"CREATE TABLE services(id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);"
+	"CREATE TABLE series(id INTEGER PRIMARY KEY, service INTEGER NOT NULL, type BLOB NOT NULL,"
+	" labels BLOB NOT NULL);"
+	"CREATE TABLE books(id INTEGER PRIMARY KEY, service INTEGER NOT NULL,"
+	" created INTEGER NOT NULL);"
+	/* row: book << 32 | number of the chunk */
+	"CREATE TABLE chunks(row INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	/* book 0: what is no profile */
+	"CREATE TABLE profiles(series INTEGER NOT NULL, time INTEGER NOT NULL, row INTEGER NOT "
+	"NULL,"
+	" id BLOB NOT NULL, book INTEGER NOT NULL, head INTEGER NOT NULL,"
+	" nsamples INTEGER NOT NULL, bytes INTEGER NOT NULL, totals BLOB NOT NULL,"
+	" PRIMARY KEY(series, time, row)) WITHOUT ROWID;"
+	"CREATE UNIQUE INDEX profiles_by_id ON profiles(id);"
+	"CREATE TABLE blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);";
+
+bool db_fail(struct db *db, struct err *e)
+{
+	int code = sqlite3_extended_errcode(db->sqlite);
+	const char *hint = "";
+
+	if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB)
+		hint = "; `kiln store check` tells what is damaged";
+	else if ((code & 0xff) == SQLITE_FULL)
+		hint = "; free some space, or keep less";
+	return err_set(e, ERR_IO, "%s: %s (SQLite %d)%s", db->path, sqlite3_errmsg(db->sqlite),
+		       code, hint);
+}
+
+bool db_is_full(struct db *db)
+{
+	return (sqlite3_errcode(db->sqlite) & 0xff) == SQLITE_FULL;
+}
+
+static bool run_text(struct db *db, const char *text, struct err *e)
+{
+	return sqlite3_exec(db->sqlite, text, NULL, NULL, NULL) == SQLITE_OK || db_fail(db, e);
+}
+
+static bool read_number(struct db *db, const char *text, int64_t *number, struct err *e)
+{
+	sqlite3_stmt *statement;
+	bool ok;
+
+	if (sqlite3_prepare_v2(db->sqlite, text, -1, &statement, NULL) != SQLITE_OK)
+		return db_fail(db, e);
+	ok = sqlite3_step(statement) == SQLITE_ROW || db_fail(db, e);
+	if (ok)
+		*number = db_int(statement, 0);
+	sqlite3_finalize(statement);
+	return ok;
+}
+
+static bool make_schema(struct db *db, struct err *e)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+		 APPLICATION, FORMAT);
+	return run_text(db, "BEGIN IMMEDIATE", e) && run_text(db, schema, e) &&
+	       run_text(db, text, e) && run_text(db, "COMMIT", e);
+}
+
+/* Is it a file of ours that we understand? An empty one becomes it. */
+static bool check_format(struct db *db, struct err *e)
+{
+	int64_t application, format, nobjects;
+
+	if (!read_number(db, "PRAGMA application_id", &application, e) ||
+	    !read_number(db, "PRAGMA user_version", &format, e) ||
+	    !read_number(db, "SELECT count(*) FROM sqlite_schema", &nobjects, e))
+		return false;
+	if (!application && !format && !nobjects)
+		return make_schema(db, e);
+	if (application != APPLICATION)
+		return err_set(e, ERR_FORMAT, "%s: is a database of another program", db->path);
+	if (format != FORMAT)
+		return err_set(e, ERR_FORMAT,
+			       "%s: has format %lld and this program knows format %d; use the kiln "
+			       "that made it, or another folder",
+			       db->path, (long long)format, FORMAT);
+	return true;
+}
+
+static int on_commit(void *ctx, sqlite3 *sqlite, const char *name, int wal_pages)
+{
+	struct db *db = ctx;
+
+	(void)sqlite, (void)name;
+	db->wal_pages = wal_pages;
+	return SQLITE_OK;
+}
+
+static bool set_up(struct db *db, bool is_writer, struct err *e)
+{
+	char text[200];
+
+	sqlite3_extended_result_codes(db->sqlite, 1);
+	sqlite3_busy_timeout(db->sqlite, BUSY_MS);
+	snprintf(text, sizeof(text), "PRAGMA page_size=%d; PRAGMA cache_size=-%d;", PAGE_BYTES,
+		 CACHE_KB);
+	if (!run_text(db, text, e))
+		return false;
+	if (!is_writer)
+		return true;
+	if (!run_text(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", e) ||
+	    !check_format(db, e))
+		return false;
+	sqlite3_wal_hook(db->sqlite, on_commit, db);
+	return true;
+}
+
+struct db *db_open(const char *path, bool is_writer, struct err *e)
+{
+	struct db *db = xcalloc(1, sizeof(*db));
+	int flags = SQLITE_OPEN_NOMUTEX |
+		    (is_writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+
+	db->path = path;
+	if (sqlite3_open_v2(path, &db->sqlite, flags, NULL) == SQLITE_OK ? set_up(db, is_writer, e)
+									 : db_fail(db, e))
+		return db;
+	db_close(db);
+	return NULL;
+}
+
+void db_close(struct db *db)
+{
+	if (!db)
+		return;
+	for (size_t i = 0; i < DB_NSTATEMENTS; i++)
+		sqlite3_finalize(db->statements[i]);
+	sqlite3_close(db->sqlite);
+	free(db);
+}
+
+static int bind_one(sqlite3_stmt *statement, int at, const struct db_value *v)
+{
+	if (!v->is_blob)
+		return sqlite3_bind_int64(statement, at, v->number);
+	/* A NULL pointer would be bound as NULL. */
+	return sqlite3_bind_blob64(statement, at, v->blob.n ? v->blob.p : "", v->blob.n,
+				   SQLITE_STATIC);
+}
+
+sqlite3_stmt *db_bind(struct db *db, enum db_statement which, const struct db_value *values,
+		      size_t n, struct err *e)
+{
+	sqlite3_stmt **statement = &db->statements[which];
+
+	if (!*statement && sqlite3_prepare_v3(db->sqlite, texts[which], -1,
+					      SQLITE_PREPARE_PERSISTENT, statement, NULL)) {
+		db_fail(db, e);
+		return NULL;
+	}
+	sqlite3_reset(*statement);
+	for (size_t i = 0; i < n; i++)
+		if (bind_one(*statement, (int)i + 1, &values[i]) != SQLITE_OK) {
+			db_fail(db, e);
+			return NULL;
+		}
+	return *statement;
+}
+
+enum db_result db_step(struct db *db, sqlite3_stmt *statement, struct err *e)
+{
+	int code = sqlite3_step(statement);
+
+	if (code == SQLITE_ROW)
+		return DB_ROW;
+	if (code != SQLITE_DONE)
+		db_fail(db, e);
+	sqlite3_reset(statement);
+	return code == SQLITE_DONE ? DB_DONE : DB_FAILED;
+}
+
+bool db_run(struct db *db, enum db_statement which, const struct db_value *values, size_t n,
+	    struct err *e)
+{
+	sqlite3_stmt *statement = db_bind(db, which, values, n, e);
+
+	return statement && db_step(db, statement, e) == DB_DONE;
+}
+
+bool db_do(struct db *db, enum db_statement which, struct err *e)
+{
+	return db_run(db, which, NULL, 0, e);
+}

@@ -1,0 +1,36 @@
+/* inside.h - what a store is made of; for the files of this folder. */
+#ifndef STORE_INSIDE_H
+#define STORE_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/catalog.h"
+#include "store/db.h"
+#include "store/id.h"
+#include "store/shelf.h"
+#include "store/store.h"
+#include "store/writer.h"
+
+struct store {
+	struct store_params params;
+	char *dir, *path; /* of the database */
+	int lock_fd;
+	struct id_source ids;
+	struct catalog catalog;
+	struct shelf shelf;
+	struct writer writer;
+	/* connections that read, of which nobody uses these */
+	pthread_mutex_t readers_lock;
+	struct db *readers;
+	atomic_uint nreaders;
+	_Atomic uint64_t merge_bytes; /* memory of sums that are being made */
+};
+
+/* A connection to read by, until it is given back. Statements see what has been committed when they
+ * begin; those between SQL_BEGIN_READ and SQL_COMMIT all see the same. */
+struct db *store_reader(struct store *s, struct err *e);
+void store_reader_back(struct store *s, struct db *db);
+void store_log(struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,399 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/int.h"
+#include "store/inside.h"
+
+#define DEFAULT_MEMORY ((uint64_t)512 << 20)
+
+/* ---- opening */
+
+static char *join(const char *dir, const char *name)
+{
+	size_t n = strlen(dir) + strlen(name) + 2;
+	char *path = xmalloc(n);
+
+	snprintf(path, n, "%s/%s", dir, name);
+	return path;
+}
+
+static bool lock_folder(struct store *s, struct err *e)
+{
+	char *path = join(s->dir, "lock"), owner[32] = "";
+	bool ok;
+
+	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ok = s->lock_fd >= 0 || err_system(e, "open", path);
+	if (ok && flock(s->lock_fd, LOCK_EX | LOCK_NB)) {
+		ssize_t n = pread(s->lock_fd, owner, sizeof(owner) - 1, 0);
+
+		owner[n > 0 ? strcspn(owner, "\n") : 0] = '\0';
+		ok = err_set(e, ERR_IO,
+			     "%s: another process (%s) has this folder open; end it first, or use "
+			     "another folder",
+			     s->dir, *owner ? owner : "not known");
+	}
+	if (ok) {
+		/* The number is for people; who cannot write it has the lock all the same. */
+		(void)!ftruncate(s->lock_fd, 0);
+		dprintf(s->lock_fd, "%ld\n", (long)getpid());
+	}
+	free(path);
+	return ok;
+}
+
+static bool make_folder(const char *dir, struct err *e)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return err_system(e, "mkdir", dir);
+	if (stat(dir, &st))
+		return err_system(e, "stat", dir);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ERR_IO, "%s: is not a folder", dir);
+	return true;
+}
+
+/* Of a series and a book together. */
+static bool load_count(struct store *s, sqlite3_stmt *row, struct err *e)
+{
+	struct series *series = catalog_series(&s->catalog, db_int(row, 0));
+	int64_t book_id = db_int(row, 1), last_row = db_int(row, 7);
+	struct shelf_book *book = book_id ? shelf_find(&s->shelf, book_id) : NULL;
+	struct counts counts = { (uint64_t)db_int(row, 2), (uint64_t)db_int(row, 5),
+				 (uint64_t)db_int(row, 6), db_int(row, 3), db_int(row, 4) };
+
+	if (!series || (book_id && !book))
+		return err_set(e, ERR_FORMAT,
+			       "%s: profiles of series %lld in book %lld, which is not there; "
+			       "`kiln store check` tells more",
+			       s->path, (long long)db_int(row, 0), (long long)book_id);
+	counts_add(&series->counts, &counts);
+	if ((uint32_t)last_row >= series->next_row)
+		series->next_row = (uint32_t)last_row + 1;
+	if (book)
+		book->nprofiles += counts.nprofiles;
+	return true;
+}
+
+static bool load_counts(struct store *s, struct err *e)
+{
+	sqlite3_stmt *rows = db_bind(s->writer.db, SQL_ALL_COUNTS, NULL, 0, e);
+	enum db_result r;
+
+	if (!rows)
+		return false;
+	while ((r = db_step(s->writer.db, rows, e)) == DB_ROW)
+		if (!load_count(s, rows, e)) {
+			sqlite3_reset(rows);
+			return false;
+		}
+	return r == DB_DONE;
+}
+
+static bool open_all(struct store *s, struct err *e)
+{
+	return make_folder(s->dir, e) && lock_folder(s, e) &&
+	       (s->writer.db = db_open(s->path, true, e)) &&
+	       catalog_load(&s->catalog, s->writer.db, e) && shelf_load(s, s->writer.db, e) &&
+	       load_counts(s, e) && writer_start(s, e);
+}
+
+struct store *store_open(const struct store_params *params, struct err *e)
+{
+	struct store *s = xcalloc(1, sizeof(*s));
+
+	s->params = *params;
+	if (!s->params.max_memory)
+		s->params.max_memory = DEFAULT_MEMORY;
+	s->lock_fd = -1;
+	s->dir = join(params->dir, "");
+	s->dir[strlen(params->dir)] = '\0';
+	s->params.dir = s->dir;
+	s->path = join(s->dir, "profiles.db");
+	id_source_init(&s->ids);
+	catalog_init(&s->catalog, params->max_series, params->max_service_series);
+	shelf_init(&s->shelf, s->params.max_memory);
+	pthread_mutex_init(&s->readers_lock, NULL);
+	if (open_all(s, e))
+		return s;
+	store_close(s);
+	return NULL;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	writer_stop(s);
+	for (struct db *db = s->readers, *next; db; db = next) {
+		next = db->next;
+		db_close(db);
+	}
+	db_close(s->writer.db);
+	shelf_release(&s->shelf);
+	catalog_release(&s->catalog);
+	pthread_mutex_destroy(&s->readers_lock);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s->path);
+	free(s->dir);
+	free(s);
+}
+
+void store_log(struct store *s, const char *fmt, ...)
+{
+	char line[1200];
+	va_list args;
+
+	if (!s->params.log)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	s->params.log(s->params.log_ctx, line);
+}
+
+struct db *store_reader(struct store *s, struct err *e)
+{
+	struct db *db;
+
+	pthread_mutex_lock(&s->readers_lock);
+	db = s->readers;
+	if (db)
+		s->readers = db->next;
+	pthread_mutex_unlock(&s->readers_lock);
+	if (!db) {
+		db = db_open(s->path, false, e);
+		if (db)
+			atomic_fetch_add(&s->nreaders, 1);
+	}
+	return db;
+}
+
+void store_reader_back(struct store *s, struct db *db)
+{
+	if (!db)
+		return;
+	pthread_mutex_lock(&s->readers_lock);
+	db->next = s->readers;
+	s->readers = db;
+	pthread_mutex_unlock(&s->readers_lock);
+}
+
+/* ---- putting */
+
+/* What all samples have together, for each type: so totals over time are read without profiles. */
+static void write_totals(struct buf *out, const struct profile *p)
+{
+	for (uint32_t t = 0; t < p->ntypes; t++) {
+		int64_t total = 0;
+
+		for (uint32_t i = 0; i < p->nsamples; i++)
+			total = int_add(total, sample_values(p, &p->samples[i])[t]);
+		buf_add(out, &total, sizeof(total));
+	}
+}
+
+static bool pack(struct shelf_book *b, const struct profile *p, struct buf *packed,
+		 struct book_head *head, struct err *e)
+{
+	bool ok;
+
+	pthread_rwlock_wrlock(&b->lock);
+	book_pack(b->book, p, packed);
+	ok = book_read_head(b->book, buf_view(packed), head, e);
+	pthread_rwlock_unlock(&b->lock);
+	return ok;
+}
+
+static bool put_profile(struct store *s, const struct profile *p, struct writer_task *task,
+			struct err *e)
+{
+	struct shelf_book *b = shelf_current(s, task->series->service, e);
+	struct buf packed = { 0 }, totals = { 0 };
+	struct book_head head;
+	bool ok = b && pack(b, p, &packed, &head, e);
+
+	if (ok) {
+		write_totals(&totals, p);
+		task->book = b;
+		task->head = head.head;
+		task->nsamples = p->nsamples;
+		task->data = buf_view(&packed);
+		task->totals = buf_view(&totals);
+		ok = writer_do(s, task, e);
+	}
+	if (b)
+		shelf_put_back(s, b);
+	buf_release(&packed);
+	buf_release(&totals);
+	return ok;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t time_of(const struct store_new *new)
+{
+	if (new->profile &&new->profile->time_nanos)
+		return new->profile->time_nanos;
+	return new->created ? new->created : now_ns();
+}
+
+static struct str copy_text(struct arena *a, struct str s)
+{
+	return (struct str){ arena_copy(a, s.p, s.n), s.n };
+}
+
+static void fill_meta(struct arena *a, const struct writer_task *task, struct store_meta *meta)
+{
+	const struct series *series = task->series;
+	struct store_label *labels;
+
+	*meta = (struct store_meta){
+		.id = task->id,
+		.service = copy_text(a, series->service->name),
+		.type = copy_text(a, series->type),
+		.created = task->time,
+		.nsamples = task->nsamples,
+		.bytes = task->data.n,
+	};
+	labels_decode(a, copy_text(a, series->key), &labels, &meta->nlabels);
+	meta->labels = labels;
+}
+
+/* Room is left for what makes room: deleting needs the log too. */
+static bool has_room(struct store *s, struct err *e)
+{
+	enum { RESERVE = 64 << 20, SHARE = 50 };
+	struct statvfs disk;
+	uint64_t free_bytes, reserve = RESERVE;
+
+	if (statvfs(s->dir, &disk))
+		return err_system(e, "statvfs", s->dir);
+	free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	if (reserve > (uint64_t)disk.f_blocks * disk.f_frsize / SHARE)
+		reserve = (uint64_t)disk.f_blocks * disk.f_frsize / SHARE;
+	if (free_bytes >= reserve)
+		return true;
+	return err_set(e, ERR_IO,
+		       "%s: the disk is full: %llu MB are free, and %llu MB are kept for deleting; "
+		       "free some space, or keep less",
+		       s->dir, (unsigned long long)free_bytes >> 20,
+		       (unsigned long long)reserve >> 20);
+}
+
+bool store_put(struct store *s, const struct store_new *new, struct arena *a,
+	       struct store_meta *meta, struct err *e)
+{
+	struct writer_task task = { .time = time_of(new), .id = id_next(&s->ids) };
+	bool ok = has_room(s, e);
+
+	atomic_store(&s->writer.is_full, !ok);
+	if (!ok)
+		return false;
+	task.series = catalog_enter(&s->catalog, new, e);
+	if (!task.series)
+		return false;
+	if (new->profile) {
+		ok = put_profile(s, new->profile, &task, e);
+	} else {
+		task.data = new->bytes;
+		ok = writer_do(s, &task, e);
+	}
+	if (ok && meta)
+		fill_meta(a, &task, meta);
+	catalog_leave(task.series);
+	return ok;
+}
+
+/* ---- getting */
+
+static bool read_meta(struct db *db, const struct store_id *id, sqlite3_stmt *row, struct arena *a,
+		      struct store_meta *meta, struct err *e)
+{
+	sqlite3_stmt *names = db_bind(db, SQL_LABELS_OF, DB_VALUES(DB_INT(db_int(row, 0))), e);
+	struct store_label *labels;
+	bool ok = names && db_step(db, names, e) == DB_ROW;
+
+	if (!ok)
+		return err_set(e, ERR_FORMAT, "the profile's series is not there");
+	*meta = (struct store_meta){
+		.id = *id,
+		.service = copy_text(a, db_blob(names, 0)),
+		.type = copy_text(a, db_blob(names, 1)),
+		.created = db_int(row, 1),
+		.nsamples = (uint64_t)db_int(row, 3),
+		.bytes = (uint64_t)db_int(row, 4),
+	};
+	ok = labels_decode(a, copy_text(a, db_blob(names, 2)), &labels, &meta->nlabels);
+	meta->labels = labels;
+	sqlite3_reset(names);
+	return ok || err_set(e, ERR_FORMAT, "the profile's labels are damaged");
+}
+
+static bool unpack(struct store *s, int64_t book, struct str packed, struct arena *a,
+		   struct strings *strings, struct profile *p, struct err *e)
+{
+	struct shelf_book *b = shelf_take(s, book, e);
+	bool ok;
+
+	if (!b)
+		return false;
+	pthread_rwlock_rdlock(&b->lock);
+	ok = book_unpack(b->book, packed, a, strings, p, e);
+	pthread_rwlock_unlock(&b->lock);
+	shelf_put_back(s, b);
+	return ok;
+}
+
+static bool get(struct store *s, struct db *db, const struct store_id *id, struct arena *a,
+		struct strings *strings, struct store_meta *meta, struct profile *p,
+		struct str *bytes, struct err *e)
+{
+	struct str id_text = { (const char *)id->at, sizeof(id->at) };
+	sqlite3_stmt *row = db_bind(db, SQL_BY_ID, DB_VALUES(DB_BLOB(id_text)), e);
+	enum db_result r = row ? db_step(db, row, e) : DB_FAILED;
+	bool ok;
+
+	if (r == DB_DONE)
+		return err_set(e, ERR_NOTFOUND, "there is no profile of that id");
+	if (r == DB_FAILED || !read_meta(db, id, row, a, meta, e))
+		return false;
+	*p = (struct profile){ 0 };
+	*bytes = (struct str){ 0 };
+	if (db_int(row, 2)) {
+		ok = unpack(s, db_int(row, 2), db_blob(row, 5), a, strings, p, e);
+	} else {
+		*bytes = copy_text(a, db_blob(row, 5));
+		ok = true;
+	}
+	sqlite3_reset(row);
+	return ok;
+}
+
+bool store_get(struct store *s, const struct store_id *id, struct arena *a, struct strings *strings,
+	       struct store_meta *meta, struct profile *p, struct str *bytes, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	bool ok = db && get(s, db, id, a, strings, meta, p, bytes, e);
+
+	store_reader_back(s, db);
+	return ok;
+}

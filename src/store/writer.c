@@ -1,0 +1,264 @@
+#include "store/writer.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "store/inside.h"
+
+enum {
+	MAX_BATCH = 1024,
+	CHECKPOINT_PAGES = 4096, /* the log is copied to the database when it is so long */
+};
+
+/* ---- one profile */
+
+static bool save_names(struct writer *w, const struct writer_task *t, struct err *e)
+{
+	struct series *series = t->series;
+	struct service *service = series->service;
+
+	if (!service->is_saved && service->saving != w->ncommit) {
+		service->saving = w->ncommit;
+		if (!db_run(w->db, SQL_NEW_SERVICE,
+			    DB_VALUES(DB_INT(service->id), DB_BLOB(service->name)), e))
+			return false;
+	}
+	if (!series->is_saved && series->saving != w->ncommit) {
+		series->saving = w->ncommit;
+		if (!db_run(w->db, SQL_NEW_SERIES,
+			    DB_VALUES(DB_INT(series->id), DB_INT(service->id),
+				      DB_BLOB(series->type), DB_BLOB(series->key)),
+			    e))
+			return false;
+	}
+	return true;
+}
+
+/* What the book has got since it was last saved: at least all that the task's profile needs. */
+static bool save_book(struct writer *w, struct shelf_book *b, struct err *e)
+{
+	struct buf chunk = { 0 };
+	bool ok = true;
+
+	if (b->saving == w->ncommit)
+		return true;
+	b->saving = w->ncommit;
+	pthread_rwlock_rdlock(&b->lock);
+	b->ends = book_mark(b->book);
+	if (!book_is_at(b->book, &b->saved))
+		book_write_chunk(b->book, &b->saved, &chunk);
+	pthread_rwlock_unlock(&b->lock);
+	if (!b->is_saved)
+		ok = db_run(w->db, SQL_NEW_BOOK,
+			    DB_VALUES(DB_INT(b->id), DB_INT(b->service->id), DB_INT(b->created)),
+			    e);
+	if (ok && chunk.n)
+		ok = db_run(w->db, SQL_NEW_CHUNK,
+			    DB_VALUES(DB_INT(b->id << 32 | b->nchunks), DB_BLOB(buf_view(&chunk))),
+			    e);
+	b->has_chunk = chunk.n;
+	buf_release(&chunk);
+	return ok;
+}
+
+static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
+{
+	int64_t row = t->series->id << 32 | t->series->next_row;
+	struct str id = { (const char *)t->id.at, sizeof(t->id.at) };
+
+	if (!save_names(w, t, e) || (t->book && !save_book(w, t->book, e)))
+		return false;
+	t->series->next_row++;
+	return db_run(w->db, SQL_NEW_PROFILE,
+		      DB_VALUES(DB_INT(t->series->id), DB_INT(t->time), DB_INT(row), DB_BLOB(id),
+				DB_INT(t->book ? t->book->id : 0), DB_INT(t->head),
+				DB_INT(t->nsamples), DB_INT(t->data.n), DB_BLOB(t->totals)),
+		      e) &&
+	       db_run(w->db, SQL_NEW_BLOB, DB_VALUES(DB_INT(row), DB_BLOB(t->data)), e);
+}
+
+/* It is durable: what memory says of it follows. */
+static void note_saved(struct store *s, struct writer_task *t)
+{
+	struct shelf_book *b = t->book;
+
+	t->series->is_saved = t->series->service->is_saved = true;
+	catalog_add(&s->catalog, t->series,
+		    &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
+	atomic_fetch_add(&s->writer.nputs, 1);
+	if (!b)
+		return;
+	b->nprofiles++;
+	b->is_saved = true;
+	if (b->saving == s->writer.ncommit) {
+		b->saving = 0;
+		b->saved = b->ends;
+		b->nchunks += b->has_chunk;
+	}
+}
+
+/* ---- commits */
+
+static void roll_back(struct writer *w)
+{
+	struct err ignored;
+
+	/* Some failures have done so already. */
+	if (!sqlite3_get_autocommit(w->db->sqlite))
+		db_do(w->db, SQL_ROLLBACK, &ignored);
+}
+
+static bool commit_list(struct store *s, struct writer_task *first, struct err *e)
+{
+	struct writer *w = &s->writer;
+	bool ok;
+
+	w->ncommit++;
+	ok = db_do(w->db, SQL_BEGIN, e);
+	for (struct writer_task *t = first; t && ok; t = t->next)
+		ok = t->work ? t->work(s, w->db, t->ctx, e) : save_profile(w, t, e);
+	ok = ok && db_do(w->db, SQL_COMMIT, e);
+	atomic_store(&w->is_full, !ok && db_is_full(w->db));
+	if (!ok) {
+		roll_back(w);
+		return false;
+	}
+	atomic_fetch_add(&w->ncommits, 1);
+	for (struct writer_task *t = first; t; t = t->next)
+		if (!t->work)
+			note_saved(s, t);
+	return true;
+}
+
+static void finish(struct writer *w, struct writer_task *t, bool is_ok, const struct err *e)
+{
+	t->is_ok = is_ok;
+	if (!is_ok)
+		*t->e = *e;
+	atomic_fetch_sub(&w->nwaiting, 1);
+	sem_post(&t->done);
+}
+
+static void finish_all(struct writer *w, struct writer_task *first, bool is_ok, const struct err *e)
+{
+	/* A task that is done may be gone. */
+	for (struct writer_task *t = first, *next; t; t = next) {
+		next = t->next;
+		finish(w, t, is_ok, e);
+	}
+}
+
+static void commit(struct store *s, struct writer_task *first)
+{
+	struct err e;
+
+	if (commit_list(s, first, &e)) {
+		finish_all(&s->writer, first, true, NULL);
+		return;
+	}
+	if (!first->next || atomic_load(&s->writer.is_full)) {
+		finish_all(&s->writer, first, false, &e);
+		return;
+	}
+	/* One that cannot be stored does not take others with it. */
+	for (struct writer_task *t = first, *next; t; t = next) {
+		bool ok;
+
+		next = t->next;
+		t->next = NULL;
+		ok = commit_list(s, t, &e);
+		finish(&s->writer, t, ok, &e);
+	}
+}
+
+/* Takes profiles, or one piece of other work, off the list. */
+static struct writer_task *next_tasks(struct writer *w)
+{
+	struct writer_task *first, *last;
+	size_t n = 1;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->first && !w->is_stopping)
+		pthread_cond_wait(&w->has_tasks, &w->lock);
+	first = last = w->first;
+	if (first) {
+		while (!first->work && last->next && !last->next->work && n++ < MAX_BATCH)
+			last = last->next;
+		w->first = last->next;
+		last->next = NULL;
+		if (!w->first)
+			w->end = &w->first;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return first;
+}
+
+static void checkpoint(struct writer *w)
+{
+	if (w->db->wal_pages < CHECKPOINT_PAGES)
+		return;
+	sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	w->db->wal_pages = 0;
+}
+
+static void *write_on(void *ctx)
+{
+	struct store *s = ctx;
+
+	for (struct writer_task *tasks; (tasks = next_tasks(&s->writer));) {
+		commit(s, tasks);
+		checkpoint(&s->writer);
+	}
+	return NULL;
+}
+
+/* ---- */
+
+bool writer_start(struct store *s, struct err *e)
+{
+	struct writer *w = &s->writer;
+
+	w->end = &w->first;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->has_tasks, NULL);
+	errno = pthread_create(&w->thread, NULL, write_on, s);
+	if (errno)
+		return err_system(e, "pthread_create", "writer of the store");
+	w->has_thread = true;
+	return true;
+}
+
+void writer_stop(struct store *s)
+{
+	struct writer *w = &s->writer;
+
+	if (!w->has_thread)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->is_stopping = true;
+	pthread_cond_signal(&w->has_tasks);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	w->has_thread = false;
+	pthread_cond_destroy(&w->has_tasks);
+	pthread_mutex_destroy(&w->lock);
+}
+
+bool writer_do(struct store *s, struct writer_task *task, struct err *e)
+{
+	struct writer *w = &s->writer;
+
+	task->e = e;
+	task->next = NULL;
+	sem_init(&task->done, 0, 0);
+	atomic_fetch_add(&w->nwaiting, 1);
+	pthread_mutex_lock(&w->lock);
+	*w->end = task;
+	w->end = &task->next;
+	pthread_cond_signal(&w->has_tasks);
+	pthread_mutex_unlock(&w->lock);
+	while (sem_wait(&task->done) && errno == EINTR)
+		;
+	sem_destroy(&task->done);
+	return task->is_ok;
+}

@@ -1,0 +1,59 @@
+/* writer.h - the one thread that changes the database.
+ *
+ * It takes all puts that wait and commits them together, so that a disk that can do 500 commits in
+ * a second takes thousands of profiles. First what is new in books, then the profiles: if anything
+ * fails, nothing of that commit is there, and nobody has been told so.
+ */
+#ifndef STORE_WRITER_H
+#define STORE_WRITER_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "store/db.h"
+#include "store/store.h"
+
+struct series;
+struct shelf_book;
+
+struct writer_task {
+	/* of a profile */
+	struct series *series;
+	struct shelf_book *book; /* or NULL: it is no profile */
+	struct store_id id;
+	int64_t time;
+	uint32_t head;
+	uint64_t nsamples;
+	struct str data, totals;
+	/* or: work of its own, in a commit of its own; `work` is called between begin and commit */
+	bool (*work)(struct store *s, struct db *db, void *ctx, struct err *e);
+	void *ctx;
+	/* the writer's */
+	struct writer_task *next;
+	sem_t done;
+	bool is_ok;
+	struct err *e;
+};
+
+struct writer {
+	struct db *db;
+	pthread_t thread;
+	bool has_thread;
+	pthread_mutex_t lock; /* of the list */
+	pthread_cond_t has_tasks;
+	struct writer_task *first, **end;
+	bool is_stopping;
+	uint64_t ncommit;
+	atomic_bool is_full;
+	_Atomic uint64_t nputs, ncommits, nwaiting;
+};
+
+bool writer_start(struct store *s, struct err *e);
+/* Finishes what waits. */
+void writer_stop(struct store *s);
+/* Waits until it is durable, or has failed. */
+bool writer_do(struct store *s, struct writer_task *task, struct err *e);
+
+#endif

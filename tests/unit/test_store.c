@@ -1,0 +1,307 @@
+#include "test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "profiles.h"
+#include "store/store.h"
+
+struct place {
+	struct world w;
+	char dir[64];
+	struct store *store;
+};
+
+static void reopen(struct place *p, const struct store_params *params)
+{
+	struct store_params all = params ? *params : (struct store_params){ 0 };
+	struct err e;
+
+	store_close(p->store);
+	all.dir = p->dir;
+	p->store = store_open(&all, &e);
+	if (!p->store)
+		fail_msg("%s", e.text);
+}
+
+static void place_init(struct place *p)
+{
+	*p = (struct place){ .dir = "/tmp/kiln-store-XXXXXX" };
+	world_init(&p->w);
+	assert_non_null(mkdtemp(p->dir));
+	reopen(p, NULL);
+}
+
+static void place_release(struct place *p)
+{
+	static const char *const files[] = { "lock", "profiles.db", "profiles.db-wal",
+					     "profiles.db-shm" };
+
+	store_close(p->store);
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "%s/%s", p->dir, files[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(p->dir), 0);
+	world_release(&p->w);
+}
+
+enum { SECOND = 1000000000 };
+
+/* `labels` as "a=1,b=2". */
+static struct store_meta put(struct place *p, const char *service, const char *type,
+			     const char *labels, int64_t seconds, const char *stacks)
+{
+	struct profile profile = folded(&p->w, stacks);
+	struct store_label list[10];
+	struct store_new new = { .service = str_of(service),
+				 .type = str_of(type),
+				 .labels = list,
+				 .created = seconds * SECOND,
+				 .profile = &profile };
+	struct str rest = str_of(labels);
+	struct store_meta meta;
+	struct err e;
+
+	while (rest.n) {
+		struct str value = str_cut(&rest, ',');
+
+		list[new.nlabels].key = str_cut(&value, '=');
+		list[new.nlabels++].value = value;
+	}
+	if (!store_put(p->store, &new, &p->w.arena, &meta, &e))
+		fail_msg("%s", e.text);
+	return meta;
+}
+
+static const char *get_text(struct place *p, const struct store_id *id)
+{
+	struct store_meta meta;
+	struct profile profile;
+	struct str bytes;
+	struct err e;
+
+	if (!store_get(p->store, id, &p->w.arena, &p->w.strings, &meta, &profile, &bytes, &e))
+		return NULL;
+	return samples_text(&p->w, &profile);
+}
+
+static const struct store_query everything = { .from = INT64_MIN, .to = INT64_MAX };
+
+static const char *text_of(struct place *p, struct buf *out)
+{
+	buf_char(out, '\0');
+	return arena_adopt(&p->w.arena, out->p);
+}
+
+/* The seconds of what is found. */
+static const char *find_text(struct place *p, const struct store_query *q)
+{
+	struct buf out = { 0 };
+	struct store_meta *metas;
+	struct err e;
+	size_t n;
+
+	if (!store_find(p->store, q, &p->w.arena, &metas, &n, &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&out, "%.*s@%lld ", STR_ARG(metas[i].service),
+			   (long long)(metas[i].created / SECOND));
+	return text_of(p, &out);
+}
+
+static const char *names_text(struct place *p, const struct store_query *q, const char *of)
+{
+	struct buf out = { 0 };
+	struct store_name *names;
+	struct err e;
+	size_t n;
+
+	if (!store_names(p->store, q, str_of(of), &p->w.arena, &names, &n, &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&out, "%.*s:%llu/%llu@%lld-%lld ", STR_ARG(names[i].name),
+			   (unsigned long long)names[i].nseries,
+			   (unsigned long long)names[i].nprofiles,
+			   (long long)(names[i].first / SECOND),
+			   (long long)(names[i].last / SECOND));
+	return text_of(p, &out);
+}
+
+TEST(ids_are_as_profefe_prints_them)
+{
+	struct store_id id, again;
+	struct buf out = { 0 };
+
+	for (size_t i = 0; i < sizeof(id.at); i++)
+		id.at[i] = (unsigned char)(0x4d + 37 * i);
+	store_id_print(&out, &id);
+	assert_int_equal(out.n, STORE_ID_CHARS);
+	assert_true(store_id_parse(buf_view(&out), &again));
+	assert_memory_equal(&id, &again, sizeof(id));
+	assert_true(store_id_parse(STR("dbsvu938di18pqh8frj0"), &id));
+	assert_int_equal(id.at[0], 0x6a);
+	assert_false(store_id_parse(STR("dbsvu938di18pqh8frj"), &id));
+	assert_false(store_id_parse(STR("dbsvu938di18pqh8frj1"), &id));
+	assert_false(store_id_parse(STR("dbsvu938di18pqh8frjw"), &id));
+	assert_false(store_id_parse(STR("DBSVU938DI18PQH8FRJ0"), &id));
+	buf_release(&out);
+}
+
+TEST(what_was_put_is_got_also_after_opening_again)
+{
+	struct place p;
+	struct store_meta a, b;
+	struct store_id other;
+
+	place_init(&p);
+	a = put(&p, "api", "cpu", "version=1,dc=x", 100, "main;work 10\nmain 5\n");
+	b = put(&p, "api", "cpu", "dc=x,version=1", 101, "main;work 3\n");
+	assert_string_equal(get_text(&p, &a.id), "10: work main\n5: main\n");
+	assert_int_equal(a.nlabels, 2);
+	assert_true(str_eq(a.labels[0].key, STR("dc")));
+	assert_int_equal(a.nsamples, 2);
+	assert_true(a.bytes > 0);
+	reopen(&p, NULL);
+	assert_string_equal(get_text(&p, &a.id), "10: work main\n5: main\n");
+	assert_string_equal(get_text(&p, &b.id), "3: work main\n");
+	put(&p, "api", "cpu", "dc=x,version=1", 102, "main;other 3\n");
+	assert_string_equal(get_text(&p, &b.id), "3: work main\n");
+	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@102 ");
+	other = a.id;
+	other.at[11]--;
+	assert_null(get_text(&p, &other));
+	place_release(&p);
+}
+
+TEST(bytes_that_are_no_profile_are_kept)
+{
+	struct place p;
+	struct store_new new = { .service = STR("api"),
+				 .type = STR("trace"),
+				 .created = 7,
+				 .bytes = STR("go 1.22 trace\0\0\0") };
+	struct store_meta meta;
+	struct profile profile;
+	struct str bytes;
+	struct err e;
+
+	place_init(&p);
+	assert_true(store_put(p.store, &new, &p.w.arena, &meta, &e));
+	assert_true(store_get(p.store, &meta.id, &p.w.arena, &p.w.strings, &meta, &profile, &bytes,
+			      &e));
+	assert_null(profile.strings);
+	assert_true(str_eq(bytes, new.bytes));
+	assert_int_equal(meta.created, 7);
+	place_release(&p);
+}
+
+TEST(finds_by_time_labels_and_limit)
+{
+	struct place p;
+	struct store_query q = everything;
+	struct store_matcher m[2];
+	struct regex *re;
+	struct err e;
+
+	place_init(&p);
+	put(&p, "api", "cpu", "version=1.0", 100, "a 1\n");
+	put(&p, "api", "cpu", "version=1.1", 90, "a 1\n");
+	put(&p, "web", "heap", "", 95, "a 1\n");
+	put(&p, "web", "cpu", "version=2", 105, "a 1\n");
+	assert_string_equal(find_text(&p, &q), "api@90 web@95 api@100 web@105 ");
+	q.limit = 2;
+	assert_string_equal(find_text(&p, &q), "api@100 web@105 ");
+	q = everything;
+	q.from = 95ll * SECOND;
+	q.to = 100ll * SECOND;
+	assert_string_equal(find_text(&p, &q), "web@95 api@100 ");
+	q = everything;
+	q.matchers = m;
+	q.nmatchers = 1;
+	m[0] = (struct store_matcher){ STR("service"), STORE_EQUAL, STR("web"), NULL };
+	assert_string_equal(find_text(&p, &q), "web@95 web@105 ");
+	m[0] = (struct store_matcher){ STR("version"), STORE_EQUAL, STR(""), NULL };
+	assert_string_equal(find_text(&p, &q), "web@95 ");
+	m[0] = (struct store_matcher){ STR("version"), STORE_NOT_EQUAL, STR("2"), NULL };
+	assert_string_equal(find_text(&p, &q), "api@90 web@95 api@100 ");
+	re = regex_compile(STR("1.*"), &e);
+	m[0] = (struct store_matcher){ STR("version"), STORE_LIKE, STR("1.*"), re };
+	assert_string_equal(find_text(&p, &q), "api@90 api@100 ");
+	m[0].op = STORE_NOT_LIKE;
+	m[1] = (struct store_matcher){ STR("type"), STORE_EQUAL, STR("cpu"), NULL };
+	q.nmatchers = 2;
+	assert_string_equal(find_text(&p, &q), "web@105 ");
+	regex_free(re);
+	place_release(&p);
+}
+
+TEST(names_have_counts)
+{
+	struct place p;
+	struct store_query q = { 0 };
+
+	place_init(&p);
+	put(&p, "api", "cpu", "version=1,dc=x", 100, "a 1\n");
+	put(&p, "api", "cpu", "version=1,dc=y", 101, "a 1\n");
+	put(&p, "api", "cpu", "version=1,dc=y", 99, "a 1\n");
+	put(&p, "web", "heap", "version=2", 105, "a 1\n");
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(names_text(&p, &q, "service"),
+				    "api:2/3@99-101 web:1/1@105-105 ");
+		assert_string_equal(names_text(&p, &q, ""), "dc:2/3@99-101 version:3/4@99-105 ");
+		assert_string_equal(names_text(&p, &q, "dc"), "x:1/1@100-100 y:1/2@99-101 ");
+		reopen(&p, NULL);
+	}
+	q.from = 100ll * SECOND;
+	q.to = 101ll * SECOND;
+	assert_string_equal(names_text(&p, &q, "type"), "cpu:2/2@100-101 ");
+	place_release(&p);
+}
+
+TEST(one_process_has_the_folder)
+{
+	struct place p;
+	struct store_params params = { 0 };
+	struct err e;
+
+	place_init(&p);
+	params.dir = p.dir;
+	assert_null(store_open(&params, &e));
+	assert_int_equal(e.kind, ERR_IO);
+	assert_non_null(strstr(e.text, "another process"));
+	place_release(&p);
+}
+
+TEST(series_are_limited)
+{
+	struct place p;
+	struct store_params params = { .max_series = 3, .max_service_series = 2 };
+	struct profile profile;
+	struct store_label label = { STR("pod"), STR("3") };
+	struct store_new new = { .service = STR("a"),
+				 .type = STR("cpu"),
+				 .labels = &label,
+				 .nlabels = 1,
+				 .profile = &profile };
+	struct store_meta meta;
+	struct err e;
+
+	place_init(&p);
+	reopen(&p, &params);
+	put(&p, "a", "cpu", "pod=1", 1, "a 1\n");
+	put(&p, "a", "cpu", "pod=2", 1, "a 1\n");
+	profile = folded(&p.w, "a 1\n");
+	assert_false(store_put(p.store, &new, &p.w.arena, &meta, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_int_equal(strncmp(e.text, "max-service-series:", 19), 0);
+	put(&p, "b", "cpu", "pod=2", 1, "a 1\n");
+	new.service = STR("c");
+	assert_false(store_put(p.store, &new, &p.w.arena, &meta, &e));
+	assert_int_equal(strncmp(e.text, "max-series:", 11), 0);
+	put(&p, "b", "cpu", "pod=2", 1, "a 1\n");
+	place_release(&p);
+}

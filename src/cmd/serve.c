@@ -5,6 +5,7 @@
 
 #include "cmd/args.h"
 #include "cmd/cmd.h"
+#include "server/self.h"
 #include "server/server.h"
 
 enum { EXIT_FAILED = 1 };
@@ -73,6 +74,7 @@ int cmd_serve(int argc, char **argv)
 	struct arena a = { 0 };
 	struct buf out = { 0 };
 	struct err e;
+	char **program_argv = argv - 1; /* with the program's name */
 	bool help = false, ok;
 
 	argc--, argv++;
@@ -91,6 +93,8 @@ int cmd_serve(int argc, char **argv)
 		arena_release(&a);
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 	}
+	if (o.self_profile)
+		self_reload(program_argv);
 	ok = server_run(&o, &e);
 	arena_release(&a);
 	return ok ? EXIT_SUCCESS : fail(&e, EXIT_FAILED);

@@ -64,7 +64,8 @@ static void pack(struct http_content *c)
 	struct libdeflate_compressor *packer;
 
 	if (c->bytes.n < MIN_PACKED_BYTES || c->bytes.n > MAX_PACKED_BYTES ||
-	    str_has_suffix(str_of(c->type), STR("gzip")))
+	    str_has_suffix(str_of(c->type), STR("gzip")) ||
+	    str_has_prefix(buf_view(&c->bytes), STR("\x1f\x8b"))) /* gzip's own mark */
 		return;
 	packer = libdeflate_alloc_compressor(PACK_LEVEL);
 	if (!packer)

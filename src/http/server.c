@@ -78,8 +78,10 @@ struct http_server {
 	exchanges waiting, running;
 	vec(struct peer *) peers;
 	struct http_server_stats stats;
-	size_t nshut; /* of the peers */
+	size_t nshut;	   /* of the peers */
+	size_t nexchanges; /* whose heads have been read, and that are not over */
 	bool is_stopping;
+	atomic_bool is_draining;
 	pthread_t *handlers, watcher;
 	size_t nhandlers;
 	bool has_watcher;
@@ -347,6 +349,8 @@ static enum MHD_Result send_reply(struct exchange *x)
 		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
 		s->header(response, (*h)[0], (*h)[1]);
+	if (atomic_load(&s->is_draining))
+		s->header(response, "Connection", "close");
 	result = s->queue(x->connection, status, response);
 	s->forget(response);
 	return result;
@@ -488,6 +492,13 @@ static void count_broken(struct http_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void count_exchange(struct http_server *s, int change)
+{
+	pthread_mutex_lock(&s->lock);
+	s->nexchanges += (size_t)change;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void on_completed(void *server, struct MHD_Connection *connection, void **exchange,
 			 enum MHD_RequestTerminationCode code)
 {
@@ -496,7 +507,9 @@ static void on_completed(void *server, struct MHD_Connection *connection, void *
 	(void)connection;
 	if (!x)
 		return;
-	if (!x->is_admitted)
+	if (x->is_admitted)
+		count_exchange(server, -1);
+	else
 		count_broken(server);
 	x->sent.is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
 	if (x->server->params.done)
@@ -575,6 +588,7 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 	struct err e;
 
 	x->is_admitted = x->peer->was_served = true;
+	count_exchange(s, 1);
 	x->start_ms = now_ms();
 	x->call.start_ns = now_ns();
 	describe(x, method);
@@ -838,9 +852,24 @@ void http_server_stats(struct http_server *s, struct http_server_stats *out)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void http_server_drain(struct http_server *s, int64_t max_ms)
+{
+	int64_t until = now_ms() + max_ms;
+	bool is_busy;
+
+	atomic_store(&s->is_draining, true);
+	s->quiesce(s->daemon);
+	shutdown(s->fd, SHUT_RDWR); /* else the kernel would go on to take connections */
+	do {
+		pthread_mutex_lock(&s->lock);
+		is_busy = s->nexchanges;
+		pthread_mutex_unlock(&s->lock);
+	} while (is_busy && now_ms() < until && poll(NULL, 0, WATCH_MS) == 0);
+}
+
 void http_server_stop(struct http_server *s)
 {
-	if (s->daemon)
+	if (s->daemon && !atomic_load(&s->is_draining))
 		s->quiesce(s->daemon);
 	pthread_mutex_lock(&s->lock);
 	s->is_stopping = true;

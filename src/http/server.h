@@ -98,6 +98,9 @@ struct http_server_stats {
 	uint64_t nbroken; /* whose head was wrong, or never came in full */
 };
 void http_server_stats(struct http_server *s, struct http_server_stats *out);
+/* Takes no more connections, and waits for the calls there are, but not for longer.
+ * http_server_stop comes next. */
+void http_server_drain(struct http_server *s, int64_t max_ms);
 /* Marks running calls as abandoned, waits for their handlers, closes all connections. */
 void http_server_stop(struct http_server *s);
 

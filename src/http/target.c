@@ -14,8 +14,8 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* False if there is a '%' that two hexadecimal digits do not follow. */
-static bool decode(struct arena *a, struct str s, bool plus_is_blank, struct str *out)
+/* False if there is a '%' that two hexadecimal digits do not follow; *bad is where. */
+static bool decode(struct arena *a, struct str s, bool plus_is_blank, struct str *out, size_t *bad)
 {
 	char *to = arena_raw(a, s.n + 1);
 	size_t n = 0;
@@ -27,6 +27,7 @@ static bool decode(struct arena *a, struct str s, bool plus_is_blank, struct str
 			to[n++] = plus_is_blank && s.p[i] == '+' ? ' ' : s.p[i];
 			continue;
 		}
+		*bad = i;
 		if (i + 2 >= s.n)
 			return false;
 		high = hex_digit(s.p[i + 1]);
@@ -47,12 +48,13 @@ static void parse_query(struct arena *a, struct str query, struct http_target *o
 	while (query.n && params.n < MAX_PARAMS) {
 		struct str value = str_cut(&query, '&'), name;
 		struct http_param p = { 0 };
+		size_t bad;
 
 		if (str_find_char(value, ';') != STR_NONE)
 			continue;
 		name = str_cut(&value, '=');
-		if (name.n + value.n && decode(a, name, true, &p.name) &&
-		    decode(a, value, true, &p.value))
+		if (name.n + value.n && decode(a, name, true, &p.name, &bad) &&
+		    decode(a, value, true, &p.value, &bad))
 			vec_push(&params, p);
 	}
 	out->nparams = params.n;
@@ -62,11 +64,12 @@ static void parse_query(struct arena *a, struct str query, struct http_target *o
 bool http_target_parse(struct arena *a, struct str target, struct http_target *out, struct err *e)
 {
 	struct str raw = target, path = str_cut(&target, '?');
+	size_t bad;
 
 	*out = (struct http_target){ .raw = raw, .raw_query = target };
 	if (!path.n || path.p[0] != '/')
 		return err_set(e, ERR_FORMAT, "the path of a request starts with /");
-	if (!decode(a, path, false, &out->path))
+	if (!decode(a, path, false, &out->path, &bad))
 		return err_set(e, ERR_FORMAT, "invalid URL escape in the path");
 	parse_query(a, target, out);
 	return true;
@@ -92,4 +95,9 @@ void http_put_escaped(struct buf *out, struct str s)
 		else
 			buf_printf(out, "%%%02X", c);
 	}
+}
+
+bool http_unescape(struct arena *a, struct str s, struct str *out, size_t *bad)
+{
+	return decode(a, s, true, out, bad);
 }

@@ -24,6 +24,9 @@ struct http_target {
 bool http_target_parse(struct arena *a, struct str target, struct http_target *out, struct err *e);
 /* Value of the first parameter of that name; "" if there is none. */
 struct str http_target_param(const struct http_target *t, const char *name);
+/* The text with %XX and '+' decoded, in `a`. False if a '%' is not followed by two hexadecimal
+ * digits; *bad is where it is. */
+bool http_unescape(struct arena *a, struct str s, struct str *out, size_t *bad);
 /* Appends the text with all but letters, digits and -_.~ as %XX, and a blank as '+'. */
 void http_put_escaped(struct buf *out, struct str s);
 

@@ -32,7 +32,7 @@ static bool is_pprof(const struct call *c)
 	struct str agent = http_call_header(c->http, "User-Agent");
 
 	return c->gives_profile && (str_has_prefix(agent, STR("Go-http-client/")) ||
-				    str_has_prefix(agent, STR("kiln/")));
+				    str_has_prefix(agent, STR("kiln")));
 }
 
 void reply_error(struct call *c, int status, const char *fmt, ...)
@@ -97,6 +97,5 @@ void reply_file(struct call *c, struct buf *bytes, const char *filename)
 	buf_char(&header, '"');
 	http_reply_header(c->reply, "Content-Disposition", str_dup(c->arena, buf_view(&header)));
 	buf_release(&header);
-	/* It is packed as it is: no second time for those who take gzip. */
 	reply_bytes(c, 200, bytes, "application/octet-stream");
 }

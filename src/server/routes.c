@@ -66,15 +66,13 @@ static const char *allowed_methods(struct arena *a, const char *path)
 	return copy;
 }
 
-/* Go's mux, too, looks at the path without "//" and "..". A slash at its end stays. */
+/* As profefe: without "//", ".." and a slash at its end. */
 static struct str clean_path(struct arena *a, struct str path)
 {
 	struct buf out = { 0 };
 	struct str copy;
 
 	path_clean(&out, path);
-	if (out.n > 1 && path.p[path.n - 1] == '/')
-		buf_char(&out, '/');
 	copy = (struct str){ str_dup(a, buf_view(&out)), out.n };
 	buf_release(&out);
 	return copy;

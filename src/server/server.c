@@ -11,10 +11,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/parallel.h"
 #include "base/version.h"
 #include "http/address.h"
 #include "server/log.h"
 #include "server/routes.h"
+#include "server/self.h"
 #include "server/when.h"
 
 /* ---- systemd */
@@ -74,8 +76,34 @@ static bool listen_and_wait(struct server *s, const char *host, uint16_t port, c
 	log_info("stops on %s", strsignal(signal));
 	notify("STOPPING=1");
 	atomic_store(&s->is_stopping, true);
+	http_server_drain(s->http, s->options->exit_timeout / 1000000);
 	http_server_stop(s->http);
 	return true;
+}
+
+/* ---- the store */
+
+static void log_store(void *ctx, const char *line)
+{
+	(void)ctx;
+	log_info("%s", line);
+}
+
+static struct store *open_store(const struct server_options *o, struct err *e)
+{
+	return store_open(
+		&(struct store_params){ .dir = o->data,
+					.max_memory = (uint64_t)o->max_memory,
+					.max_series = (uint32_t)o->max_series,
+					.threads = o->threads ? (int)o->threads : parallel_cores(),
+					.keep = { .raw_ns = o->keep_raw,
+						  .minute_ns = o->keep_minute,
+						  .hour_ns = o->keep_hour,
+						  .day_ns = o->keep_day,
+						  .max_bytes = (uint64_t)o->max_disk,
+						  .min_free_bytes = (uint64_t)o->min_free },
+					.log = log_store },
+		e);
 }
 
 bool server_run(const struct server_options *options, struct err *e)
@@ -96,7 +124,12 @@ bool server_run(const struct server_options *options, struct err *e)
 	signal(SIGPIPE, SIG_IGN);
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
-	ok = ok && listen_and_wait(&s, host, port, &ends, e);
+	s.store = ok ? open_store(options, e) : NULL;
+	if (s.store)
+		self_start(&s);
+	ok = s.store && listen_and_wait(&s, host, port, &ends, e);
+	if (s.store)
+		store_close(s.store);
 	arena_release(&a);
 	return ok;
 }

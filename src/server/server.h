@@ -21,6 +21,7 @@ struct server {
 	struct metrics *metrics;
 	int64_t started; /* ns since 1970 */
 	atomic_bool is_stopping;
+	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 
 /* Serves until SIGINT or SIGTERM. */

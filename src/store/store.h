@@ -103,6 +103,8 @@ struct store_matcher {
 struct store_query {
 	const struct store_matcher *matchers; /* all must hold */
 	size_t nmatchers;
+	const struct store_id *ids; /* only these; ERR_NOTFOUND if one of them is not there */
+	size_t nids;		    /* 0: any */
 	int64_t from, to;	 /* nanoseconds; both belong to it */
 	uint64_t limit;		 /* the newest so many; 0: all */
 	const atomic_bool *stop; /* or NULL */

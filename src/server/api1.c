@@ -262,6 +262,7 @@ static void serve(struct call *c, const struct endpoint *endpoint)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
+	c->gives_profile = endpoint->types;
 	if (!read_params(&q, &e) || !endpoint->run(&q, &out, &e))
 		reply_failure(c, &e);
 	else if (!c->reply->status)

@@ -27,8 +27,10 @@ enum {
 	MIN_SOCKET_THREADS = 2,
 	HANDLERS = 16,
 	BACKLOG = 1024,
-	SWALLOW_BYTES = 8 << 20, /* of a body that is refused, so that its sender reads why */
-	GROW_BYTES = 1 << 20,
+	SWALLOW_BYTES = 8 << 20,      /* of a body that is refused, so that its sender reads why */
+	FIRST_GRANT_BYTES = 64 << 10, /* of a body */
+	MAX_GRANT_BYTES = 1 << 20,
+	HOLDER_MS = 3000, /* that a slow peer may hold memory that others wait for */
 	WATCH_MS = 20,
 	LOOK_MS = 250, /* at peers that may be late */
 	PATIENCE_S = 60,
@@ -44,6 +46,7 @@ struct peer {
 	int64_t deadline_ms; /* by then it has sent its request, or read its answer; 0: we are at
 				work */
 	int64_t since_ms;    /* we wait for it */
+	size_t held_bytes;   /* of its body, or of our answer */
 	bool is_shut, was_served;
 	bool is_identified; /* the two below are known */
 	const char *address;
@@ -202,6 +205,13 @@ static void set_deadline(struct http_server *s, struct peer *peer, int64_t start
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void set_held(struct http_server *s, struct peer *peer, size_t nbytes)
+{
+	pthread_mutex_lock(&s->lock);
+	peer->held_bytes = nbytes;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* libmicrohttpd then finds that it is gone. */
 static void shut_peer(struct http_server *s, struct peer *peer)
 {
@@ -250,6 +260,39 @@ static void shed_peer(struct http_server *s)
 		return;
 	shut_peer(s, worst);
 	s->stats.nshed++;
+}
+
+/* By how much, and for how long. */
+static double burden(const struct peer *peer, int64_t now)
+{
+	int64_t ms = now - peer->since_ms;
+
+	if (!peer->deadline_ms || peer->held_bytes < FIRST_GRANT_BYTES || ms < HOLDER_MS)
+		return 0;
+	return (double)peer->held_bytes * (double)ms;
+}
+
+bool http_server_shed(struct http_server *s)
+{
+	struct peer *worst = NULL;
+	int64_t now = now_ms();
+	double most = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->peers.n; i++) {
+		double b = burden(s->peers.at[i], now);
+
+		if (b > most) {
+			most = b;
+			worst = s->peers.at[i];
+		}
+	}
+	if (worst) {
+		shut_peer(s, worst);
+		s->stats.nshed++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return worst != NULL;
 }
 
 static void on_open(struct http_server *s, struct MHD_Connection *connection, void **peer_of)
@@ -345,6 +388,7 @@ static enum MHD_Result send_reply(struct exchange *x)
 	if (!response)
 		return MHD_NO;
 	set_deadline(s, x->peer, now_ms(), x->sent.body_bytes);
+	set_held(s, x->peer, x->sent.body_bytes);
 	for (size_t i = 0; i < x->reply.nheaders; i++)
 		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
@@ -515,6 +559,7 @@ static void on_completed(void *server, struct MHD_Connection *connection, void *
 	if (x->server->params.done)
 		x->server->params.done(x->server->params.ctx, &x->call, &x->sent);
 	set_deadline(server, x->peer, now_ms(), 0); /* for the next request */
+	set_held(server, x->peer, 0);
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
 	arena_release(&x->call.arena);
@@ -567,9 +612,9 @@ static void describe(struct exchange *x, const char *method)
 	x->call.is_tls = s->tls.certificate.n > 0;
 	x->call.is_local = address && address->client_addr && is_loopback(address->client_addr);
 	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
-	x->call.body_bytes = announced_bytes(x);
-	x->call.has_body =
-		x->call.body_bytes > 0 || http_call_header(&x->call, "Transfer-Encoding").n > 0;
+	x->call.announced_bytes = announced_bytes(x);
+	x->call.has_body = x->call.announced_bytes > 0 ||
+			   http_call_header(&x->call, "Transfer-Encoding").n > 0;
 	x->accepts_gzip = str_contains(http_call_header(&x->call, "Accept-Encoding"), STR("gzip"));
 }
 
@@ -598,8 +643,19 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 		x->max_body_bytes = s->params.admit(s->params.ctx, &x->call, &x->reply);
 	if (!x->reply.status && announced_bytes(x) > x->max_body_bytes)
 		reply_text(&x->reply, 413, "the body of the request is too large\n");
-	x->granted_bytes = announced_bytes(x);
+	x->granted_bytes = FIRST_GRANT_BYTES;
 	return !x->reply.status || must_swallow(x) ? MHD_YES : send_reply(x);
+}
+
+/* At least `least`, and no more than was announced. */
+static size_t next_grant(const struct exchange *x, size_t least)
+{
+	size_t more = x->granted_bytes < MAX_GRANT_BYTES ? x->granted_bytes : MAX_GRANT_BYTES;
+	size_t grant = x->granted_bytes + more, announced = announced_bytes(x);
+
+	if (announced && grant > announced)
+		grant = announced;
+	return grant > least ? grant : least;
 }
 
 /* A part of the body. */
@@ -615,7 +671,7 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 	if (n > x->max_body_bytes - x->body.n) {
 		reply_text(&x->reply, 413, "the body of the request is too large\n");
 	} else if (params->grow && x->body.n + n > x->granted_bytes) {
-		x->granted_bytes = x->body.n + n + GROW_BYTES;
+		x->granted_bytes = next_grant(x, x->body.n + n);
 		params->grow(params->ctx, &x->call, x->granted_bytes, &x->reply);
 	}
 	if (x->reply.status) {
@@ -624,8 +680,8 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 		return MHD_YES;
 	}
 	buf_add(&x->body, upload, n);
-	x->call.body_bytes = x->body.n;
 	set_deadline(x->server, x->peer, x->start_ms, x->body.n);
+	set_held(x->server, x->peer, x->body.n);
 	return MHD_YES;
 }
 

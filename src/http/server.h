@@ -33,8 +33,8 @@ struct http_call {
 	struct str
 		client;	  /* name in its certificate, which client_ca has signed; p == NULL: none */
 	int64_t start_ns; /* of CLOCK_MONOTONIC: its head had been read */
-	size_t body_bytes; /* as announced, or as many as have come so far */
-	void *user;	   /* the handler's own; freed by `done` */
+	size_t announced_bytes; /* of the body; 0: none, or it does not say */
+	void *user;		/* the handler's own; freed by `done` */
 	const atomic_bool *abandoned;
 };
 
@@ -66,8 +66,9 @@ struct http_server_params {
 	/* Asked once the head has been read. Returns how many bytes the body may have, or sets
 	 * reply->status to refuse the request as it is. */
 	size_t (*admit)(void *ctx, struct http_call *call, struct http_reply *reply);
-	/* Or NULL. A body whose length was not announced has become so large: asked now and then,
-	 * at the latest for each MiB. Sets reply->status to refuse it. */
+	/* Or NULL. The body is to have so many bytes in memory: asked before they are more than
+	 * 64 KiB, and again as they become more, in steps of 1 MiB at most. May set reply->status
+	 * to refuse it. */
 	void (*grow)(void *ctx, struct http_call *call, size_t nbytes, struct http_reply *reply);
 	/* Makes the reply, on any of several threads. */
 	void (*handle)(void *ctx, struct http_call *call, struct http_reply *reply);
@@ -101,6 +102,9 @@ void http_server_stats(struct http_server *s, struct http_server_stats *out);
 /* Takes no more connections, and waits for the calls there are, but not for longer.
  * http_server_stop comes next. */
 void http_server_drain(struct http_server *s, int64_t max_ms);
+/* Memory is short: shuts the connection of whoever has had most of it for longest, by sending or
+ * reading slowly, some seconds at least. False: there is none. */
+bool http_server_shed(struct http_server *s);
 /* Marks running calls as abandoned, waits for their handlers, closes all connections. */
 void http_server_stop(struct http_server *s);
 

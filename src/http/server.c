@@ -154,6 +154,11 @@ struct str http_call_header(const struct http_call *c, const char *name)
 	return value ? str_of(value) : (struct str){ 0 };
 }
 
+struct http_server *http_call_server(const struct http_call *c)
+{
+	return exchange_of(c)->server;
+}
+
 void http_reply_header(struct http_reply *r, const char *name, const char *value)
 {
 	if (r->nheaders == HTTP_REPLY_HEADERS)
@@ -618,12 +623,12 @@ static void describe(struct exchange *x, const char *method)
 	x->accepts_gzip = str_contains(http_call_header(&x->call, "Accept-Encoding"), STR("gzip"));
 }
 
-/* Who sends a body, whatever we say, may find the connection reset before it reads our answer:
- * better let it all come, and keep none of it. */
+/* An answer before the end of a request closes the connection, and who sends a body, whatever we
+ * say, may find it reset before he has read why: better let it all come, and keep none of it. */
 static bool must_swallow(const struct exchange *x)
 {
-	return x->call.has_body && announced_bytes(x) <= SWALLOW_BYTES &&
-	       !http_call_header(&x->call, "Expect").n;
+	return !x->call.has_body ||
+	       (announced_bytes(x) <= SWALLOW_BYTES && !http_call_header(&x->call, "Expect").n);
 }
 
 /* The head has been read. */

@@ -41,6 +41,9 @@ struct http_call {
 /* Value of a header, whose name may be in any case; p == NULL if it is not there. */
 struct str http_call_header(const struct http_call *c, const char *name);
 
+/* Who called. Handlers may run before http_server_start has returned. */
+struct http_server *http_call_server(const struct http_call *c);
+
 enum { HTTP_REPLY_HEADERS = 8 };
 
 struct http_reply {

@@ -1,9 +1,7 @@
 /* api0_put.c - profefe's API: profiles come in. */
 #include "server/api0.h"
+#include "server/gate.h"
 #include "server/log.h"
-#include "server/routes.h"
-
-#define MAX_UNPACKED_BYTES ((size_t)512 << 20)
 
 /* Any name will do; without one nobody could tell what it is. */
 static bool check_type(struct call *c, struct str type)
@@ -19,14 +17,13 @@ static bool check_type(struct call *c, struct str type)
 
 static bool read_body(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
 {
-	struct err e;
-
-	if (profile_read(p, a, strings, c->http->body, MAX_UNPACKED_BYTES, &e) &&
-	    (p->nsamples || err_set(&e, ERR_FORMAT, "the profile has no samples")))
-		return true;
-	reply_error(c, e.kind == ERR_LIMIT ? 413 : 400,
-		    "malformed profile (could not parse pprof profile: %s)", e.text);
-	return false;
+	if (!gate_read_profile(c, a, strings, p))
+		return false;
+	if (!p->nsamples)
+		reply_error(c, 400,
+			    "malformed profile (could not parse pprof profile: the profile has no "
+			    "samples)");
+	return p->nsamples > 0;
 }
 
 static void put(struct call *c, const struct store_new *new)
@@ -59,7 +56,8 @@ void api0_put(struct call *c)
 	struct arena a = { 0 };
 
 	if (!api0_read_series(c, &series) || !check_type(c, series.type) ||
-	    !api0_read_created(c, &new.created))
+	    !api0_read_created(c, &new.created) ||
+	    !gate_check_labels(c, series.service, series.type, series.labels, series.nlabels))
 		return;
 	new.service = series.service;
 	new.type = series.type;

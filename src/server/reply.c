@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "server/server.h"
+#include "server/gate.h"
 
 static void reply_bytes(struct call *c, int status, struct buf *bytes, const char *type)
 {
@@ -73,9 +73,26 @@ static int status_of(const struct err *e)
 	return 400;
 }
 
+/* "limit: why" */
+static void reply_limit(struct call *c, const struct err *e)
+{
+	struct str why = str_of(e->text), limit = str_cut(&why, ':');
+	int status = str_eq(limit, STR("max-memory")) ? 503 : 429;
+
+	if (!why.n)
+		limit = STR("store");
+	why = str_trim(why.n ? why : str_of(e->text));
+	gate_refuse(c, status, str_dup(c->arena, limit), "%.*s", STR_ARG(why));
+}
+
 void reply_failure(struct call *c, const struct err *e)
 {
-	reply_error(c, status_of(e), "%s", e->text);
+	if (e->kind == ERR_LIMIT)
+		reply_limit(c, e);
+	else if (e->kind == ERR_IO && strstr(e->text, "disk is full"))
+		gate_refuse(c, 507, "disk", "%s", e->text);
+	else
+		reply_error(c, status_of(e), "%s", e->text);
 }
 
 void reply_profile(struct call *c, const struct profile *p, const char *filename)

@@ -1,10 +1,10 @@
 #include "server/routes.h"
 
-#include "base/path.h"
-#include "server/log.h"
-#include "server/when.h"
+#include <time.h>
 
-enum { MAX_SMALL_BODY = 64 << 10, MAX_BODY = 64 << 20 };
+#include "base/path.h"
+#include "server/gate.h"
+#include "server/log.h"
 
 const struct route routes[] = {
 #define ROUTE(method, path, role, handler, help) { #method, path, ROLE_##role, handler, help },
@@ -80,65 +80,75 @@ static struct str clean_path(struct arena *a, struct str path)
 
 /* ---- the access log */
 
-static void log_call(const struct server *s, const struct call *c, int64_t start)
+static void log_call(const struct http_call *h, const struct http_sent *sent)
 {
-	const struct http_call *h = c->http;
+	const struct visit *v = h->user;
 	struct buf line = { 0 };
+	struct timespec t;
 
-	if (!s->options->access_log)
-		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	log_begin(&line);
 	log_put(&line, "method", h->method);
 	log_put(&line, "uri", h->target.raw);
-	buf_printf(&line, " code=%d bytes=%zu rtime=%.6f", c->reply->status,
-		   c->reply->content ? http_content_bytes(c->reply->content).n : 0,
-		   (double)(time_now() - start) / 1e9);
-	if (c->who.n)
-		log_put(&line, "user", c->who);
+	buf_printf(&line, " code=%d bytes=%zu rtime=%.6f ip=%s", sent->status, sent->body_bytes,
+		   (double)((int64_t)t.tv_sec * 1000000000 + t.tv_nsec - h->start_ns) / 1e9,
+		   h->peer);
+	if (v && v->who.n)
+		log_put(&line, "user", v->who);
+	if (!sent->is_complete)
+		buf_puts(&line, " gone=1");
 	log_write(&line);
 }
 
 /* ---- what http/server.h calls */
 
-static const struct route *open_call(struct call *c, struct server *s, struct http_call *http,
-				     struct http_reply *reply)
+static void reply_no_route(struct call *c, struct str path, const struct route *first)
 {
-	const struct route *route, *first;
-	struct str path = clean_path(&http->arena, http->target.path);
-
-	*c = (struct call){ .server = s, .http = http, .reply = reply, .arena = &http->arena };
-	route = find_route(path, http->method, &c->rest, &first);
-	if (route)
-		return route;
 	if (first) {
-		http_reply_header(reply, "Allow", allowed_methods(c->arena, first->path));
+		http_reply_header(c->reply, "Allow", allowed_methods(c->arena, first->path));
 		reply_error(c, 405, "method not allowed");
 	} else if (str_has_prefix(path, STR("/api/"))) {
 		reply_error(c, 404, "nothing found");
 	} else {
 		reply_text(c, 404, "404 page not found\n");
 	}
-	return NULL;
 }
 
 size_t routes_admit(void *server, struct http_call *http, struct http_reply *reply)
 {
-	int64_t start = time_now();
-	struct call c;
-	const struct route *route = open_call(&c, server, http, reply);
+	struct call c = { .server = server, .http = http, .reply = reply, .arena = &http->arena };
+	struct str path = clean_path(&http->arena, http->target.path);
+	struct visit *v = arena_new(&http->arena, struct visit);
+	const struct route *first;
 
-	if (reply->status)
-		log_call(server, &c, start);
-	return route && (route->role & ROLE_WRITE) ? MAX_BODY : MAX_SMALL_BODY;
+	http->user = v;
+	v->who = STR("");
+	v->route = find_route(path, http->method, &v->rest, &first);
+	if (v->route)
+		return gate_admit(&c);
+	reply_no_route(&c, path, first);
+	return 0;
 }
 
 void routes_handle(void *server, struct http_call *http, struct http_reply *reply)
 {
-	int64_t start = time_now();
-	struct call c;
-	const struct route *route = open_call(&c, server, http, reply);
+	const struct visit *v = http->user;
+	struct call c = { .server = server,
+			  .http = http,
+			  .reply = reply,
+			  .arena = &http->arena,
+			  .rest = v->rest };
 
-	if (route)
-		route->run(&c);
-	log_call(server, &c, start);
+	if (gate_enter(&c))
+		v->route->run(&c);
+	gate_leave(&c);
+}
+
+void routes_done(void *server, struct http_call *http, const struct http_sent *sent)
+{
+	struct server *s = server;
+
+	if (http->method.n && s->options->access_log)
+		log_call(http, sent);
+	gate_done(s, http, sent);
 }

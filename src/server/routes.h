@@ -20,5 +20,6 @@ extern const size_t nroutes;
 /* For http_server_params; ctx is a struct server. */
 size_t routes_admit(void *server, struct http_call *call, struct http_reply *reply);
 void routes_handle(void *server, struct http_call *call, struct http_reply *reply);
+void routes_done(void *server, struct http_call *call, const struct http_sent *sent);
 
 #endif

@@ -14,6 +14,8 @@
 #include "base/parallel.h"
 #include "base/version.h"
 #include "http/address.h"
+#include "server/gate.h"
+#include "server/limits.h"
 #include "server/log.h"
 #include "server/routes.h"
 #include "server/self.h"
@@ -52,8 +54,9 @@ static void say_ready(const struct server *s, const char *host)
 
 	buf_printf(&address, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
 		   http_server_port(s->http));
-	log_info("kiln %s listens at http://%.*s, data in %s", KILN_VERSION,
-		 STR_ARG(buf_view(&address)), s->options->data);
+	log_info("kiln %s listens at %s://%.*s, data in %s", KILN_VERSION,
+		 *s->options->tls_cert ? "https" : "http", STR_ARG(buf_view(&address)),
+		 s->options->data);
 	snprintf(state, sizeof(state), "READY=1\nSTATUS=Listening at %.*s",
 		 STR_ARG(buf_view(&address)));
 	notify(state);
@@ -63,11 +66,15 @@ static void say_ready(const struct server *s, const char *host)
 static bool listen_and_wait(struct server *s, const char *host, uint16_t port, const sigset_t *ends,
 			    struct err *e)
 {
-	struct http_server_params params = {
-		.host = host, .port = port, .admit = routes_admit, .handle = routes_handle, .ctx = s
-	};
+	struct http_server_params params = { .host = host,
+					     .port = port,
+					     .admit = routes_admit,
+					     .handle = routes_handle,
+					     .done = routes_done,
+					     .ctx = s };
 	int signal;
 
+	gate_set_http(s, &params);
 	s->http = http_server_start(&params, e);
 	if (!s->http)
 		return false;
@@ -93,8 +100,9 @@ static struct store *open_store(const struct server_options *o, struct err *e)
 {
 	return store_open(
 		&(struct store_params){ .dir = o->data,
-					.max_memory = (uint64_t)o->max_memory,
+					.max_memory = limits_store_memory(o),
 					.max_series = (uint32_t)o->max_series,
+					.max_service_series = (uint32_t)o->max_service_series,
 					.threads = o->threads ? (int)o->threads : parallel_cores(),
 					.keep = { .raw_ns = o->keep_raw,
 						  .minute_ns = o->keep_minute,
@@ -124,12 +132,14 @@ bool server_run(const struct server_options *options, struct err *e)
 	signal(SIGPIPE, SIG_IGN);
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
+	ok = ok && gate_open(&s, host, e);
 	s.store = ok ? open_store(options, e) : NULL;
 	if (s.store)
 		self_start(&s);
 	ok = s.store && listen_and_wait(&s, host, port, &ends, e);
 	if (s.store)
 		store_close(s.store);
+	gate_close(&s);
 	arena_release(&a);
 	return ok;
 }

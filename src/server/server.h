@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "base/escape.h"
 #include "http/server.h"
+#include "server/auth.h"
 #include "server/options.h"
 #include "store/store.h"
 
-struct auth;	/* auth.h: who may do what */
 struct limits;	/* limits.h: how much, and what was refused */
 struct metrics; /* metrics.h: what is counted */
 
@@ -28,9 +28,6 @@ struct server {
 bool server_run(const struct server_options *options, struct err *e);
 
 /* ---- for the handlers of routes (routes.def) */
-
-/* A set: who may do something has all of what it takes. */
-enum role { ROLE_NONE = 0, ROLE_READ = 1, ROLE_WRITE = 2, ROLE_ADMIN = 7 };
 
 struct call {
 	struct server *server;

@@ -1,0 +1,541 @@
+#include "server/gate.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/amount.h"
+#include "base/version.h"
+#include "server/auth.h"
+#include "server/limits.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/when.h"
+
+enum {
+	WAIT_MS = 2000,
+	HANDLERS = 32,
+	SMALL_BODY = 64 << 10,
+	SPARE_FDS = 256,	   /* for files of the store */
+	MEMORY_PER_BODY_BYTE = 2,  /* as the buffer grows */
+	MEMORY_PER_PLAIN_BYTE = 6, /* itself, and its tables */
+};
+
+/* ---- start and end */
+
+static void log_line(void *ctx, const char *line)
+{
+	(void)ctx;
+	log_info("%s", line);
+}
+
+/* Each connection is a file. */
+static void raise_file_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static unsigned max_connections(const struct server_options *o)
+{
+	struct rlimit r;
+	uint64_t wanted = (uint64_t)o->max_connections;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur != RLIM_INFINITY &&
+	    wanted + SPARE_FDS > r.rlim_cur)
+		wanted = r.rlim_cur > 2 * SPARE_FDS ? r.rlim_cur - SPARE_FDS : SPARE_FDS;
+	return wanted < UINT16_MAX ? (unsigned)wanted : UINT16_MAX;
+}
+
+static bool check_options(const struct server_options *o, struct err *e)
+{
+	if (!*o->tls_cert != !*o->tls_key)
+		return err_set(e, ERR_USAGE, "--tls-cert and --tls-key go together: %s is missing",
+			       *o->tls_cert ? "--tls-key" : "--tls-cert");
+	if (*o->tls_client_ca && !*o->tls_cert)
+		return err_set(e, ERR_USAGE,
+			       "--tls-client-ca needs --tls-cert and --tls-key: without TLS no "
+			       "client shows a certificate");
+	return true;
+}
+
+bool gate_open(struct server *s, const char *host, struct err *e)
+{
+	const struct server_options *o = s->options;
+	struct auth_params params = { .tokens = o->tokens,
+				      .users = o->users,
+				      .wants_certificate = *o->tls_client_ca,
+				      .is_insecure = o->insecure,
+				      .host = host,
+				      .log = log_line };
+	struct str version = STR(KILN_VERSION);
+
+	if (!check_options(o, e))
+		return false;
+	s->auth = auth_new(&params, e);
+	if (!s->auth)
+		return false;
+	raise_file_limit();
+	s->limits = limits_new(o, log_line, NULL);
+	s->metrics = metrics_new();
+	metrics_set(s->metrics, METRIC_BUILD_INFO, 1, &version);
+	if (!auth_is_needed(s->auth) && !auth_is_loopback(str_of(host)))
+		log_info("--insecure: whoever reaches %s may read and write profiles",
+			 *host ? host : "any address of this machine");
+	else if (!*o->tls_cert && !auth_is_loopback(str_of(host)))
+		log_info("tokens and profiles go over the network as they are: give --tls-cert and "
+			 "--tls-key, unless a proxy on this machine speaks TLS");
+	return true;
+}
+
+void gate_close(struct server *s)
+{
+	auth_free(s->auth);
+	limits_free(s->limits);
+	metrics_free(s->metrics);
+}
+
+void gate_set_http(const struct server *s, struct http_server_params *p)
+{
+	const struct server_options *o = s->options;
+
+	p->grow = gate_grow;
+	p->handlers = HANDLERS;
+	p->max_connections = max_connections(o);
+	p->certificate = *o->tls_cert ? o->tls_cert : NULL;
+	p->key = *o->tls_key ? o->tls_key : NULL;
+	p->client_ca = *o->tls_client_ca ? o->tls_client_ca : NULL;
+}
+
+/* ---- refusals */
+
+static struct visit *visit_of(const struct call *c)
+{
+	return c->http->user;
+}
+
+void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
+{
+	struct buf what = { 0 };
+	struct str name = str_of(limit);
+	char why[900];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	buf_str(&what, c->http->method);
+	buf_char(&what, ' ');
+	buf_str(&what, c->http->target.path);
+	metrics_add(c->server->metrics, METRIC_REFUSALS, 1, &name);
+	refusals_add(c->server->limits->refusals,
+		     &(struct refusal){ name, status, str_of(c->http->peer), visit_of(c)->who,
+					buf_view(&what), str_of(why) },
+		     time_now());
+	buf_release(&what);
+	http_reply_header(c->reply, "X-Kiln-Limit", str_dup(c->arena, name));
+	if (status == 503)
+		http_reply_header(c->reply, "Retry-After", "2");
+	c->gives_profile = true; /* so that pprof shows why */
+	reply_error(c, status, "%s: %s", limit, why);
+}
+
+static const char *bytes_text(const struct call *c, uint64_t n)
+{
+	struct buf text = { 0 };
+	const char *copy;
+
+	amount_print_bytes(&text, (int64_t)n);
+	copy = str_dup(c->arena, buf_view(&text));
+	buf_release(&text);
+	return copy;
+}
+
+/* ---- memory */
+
+static void refuse_memory(struct call *c, uint64_t bytes)
+{
+	uint64_t total = c->server->limits->memory.total;
+
+	if (bytes > total)
+		gate_refuse(c, 413, "max-memory",
+			    "this takes some %s of memory, and --max-memory leaves %s to requests",
+			    bytes_text(c, bytes), bytes_text(c, total));
+	else
+		gate_refuse(c, 503, "max-memory",
+			    "other requests have all of the %s that --max-memory leaves to them; "
+			    "try again",
+			    bytes_text(c, total));
+}
+
+/* Who has had it for long, and does nothing with it, has to go before somebody waits. */
+static bool take_memory(struct call *c, uint64_t bytes, int wait_ms)
+{
+	struct budget *b = &c->server->limits->memory;
+
+	if (!budget_take(b, bytes, 0, NULL)) {
+		http_server_shed(http_call_server(c->http));
+		if (!wait_ms || !budget_take(b, bytes, wait_ms, c->http->abandoned)) {
+			refuse_memory(c, bytes);
+			return false;
+		}
+	}
+	visit_of(c)->memory += bytes;
+	return true;
+}
+
+bool gate_take(struct call *c, uint64_t bytes)
+{
+	return take_memory(c, bytes, WAIT_MS);
+}
+
+void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_reply *reply)
+{
+	struct call c = { .server = server, .http = http, .reply = reply, .arena = &http->arena };
+	struct visit *v = http->user;
+	uint64_t need = (uint64_t)nbytes * MEMORY_PER_BODY_BYTE;
+
+	if (need > v->memory)
+		take_memory(&c, need - v->memory, 0);
+}
+
+/* ---- who asks */
+
+static void refuse_claim(struct call *c, enum auth_result why)
+{
+	switch (why) {
+	case AUTH_NO_CERTIFICATE:
+		gate_refuse(c, 403, "tls-client-ca",
+			    "a certificate is needed that the server's --tls-client-ca has signed");
+		return;
+	case AUTH_WRONG_HOST:
+		gate_refuse(c, 403, "host",
+			    "the server does not go by the name in the request's Host header; with "
+			    "--tokens, --users or --insecure any name will do");
+		return;
+	case AUTH_OK:
+	case AUTH_WRONG:
+	case AUTH_SLOW:
+		break;
+	}
+	http_reply_header(c->reply, "WWW-Authenticate", "Basic realm=\"kiln\", charset=\"UTF-8\"");
+	gate_refuse(c, 401, "authentication", "the token, or the user and password, are wrong");
+}
+
+static const char *role_name(enum role r)
+{
+	return r == ROLE_READ ? "read" : r == ROLE_WRITE ? "write" : "admin";
+}
+
+static bool check_role(struct call *c)
+{
+	const struct visit *v = visit_of(c);
+
+	if (role_has(v->role, v->route->role))
+		return true;
+	if (v->who.n || !auth_is_needed(c->server->auth)) {
+		gate_refuse(c, 403, "role", "this takes the role %s", role_name(v->route->role));
+		return false;
+	}
+	http_reply_header(c->reply, "WWW-Authenticate", "Basic realm=\"kiln\", charset=\"UTF-8\"");
+	gate_refuse(c, 401, "authentication",
+		    "this takes the role %s: send a token (Authorization: Bearer TOKEN), or a user "
+		    "and password",
+		    role_name(v->route->role));
+	return false;
+}
+
+static bool check_claim(struct call *c, bool may_be_slow)
+{
+	struct visit *v = visit_of(c);
+	struct auth_claim claim = {
+		.authorization = http_call_header(c->http, "Authorization"),
+		.certificate = c->http->client,
+		.host = http_call_header(c->http, "Host"),
+		.is_local = c->http->is_local,
+	};
+	enum auth_result result =
+		auth_check(c->server->auth, &claim, may_be_slow, c->arena, &v->role, &v->who);
+
+	c->role = v->role;
+	c->who = v->who;
+	if (result == AUTH_SLOW)
+		return true;
+	v->is_checked = true;
+	if (result != AUTH_OK && v->route->role != ROLE_NONE)
+		refuse_claim(c, result);
+	else
+		check_role(c);
+	return !c->reply->status;
+}
+
+/* A page of another site may have a browser send forms here, with the password that it knows. */
+static bool check_site(struct call *c)
+{
+	struct str site = http_call_header(c->http, "Sec-Fetch-Site");
+	bool is_read = str_eq(c->http->method, STR("GET")) || str_eq(c->http->method, STR("HEAD"));
+
+	if (is_read || !site.p || str_eq(site, STR("same-origin")) || str_eq(site, STR("none")))
+		return true;
+	gate_refuse(c, 403, "site", "pages of other sites may not do this");
+	return false;
+}
+
+/* ---- how much, how fast */
+
+/* Whoever has an IPv6 address has 2^64 of them. */
+static struct str client_key(const struct call *c, char text[INET6_ADDRSTRLEN])
+{
+	struct in6_addr v6;
+
+	if (visit_of(c)->who.n)
+		return visit_of(c)->who;
+	if (inet_pton(AF_INET6, c->http->peer, &v6) != 1)
+		return str_of(c->http->peer);
+	memset(v6.s6_addr + 8, 0, 8);
+	inet_ntop(AF_INET6, &v6, text, INET6_ADDRSTRLEN);
+	return str_of(text);
+}
+
+static bool check_rate(struct call *c)
+{
+	char text[INET6_ADDRSTRLEN], seconds[32];
+	const char *limit = "";
+	double wait = rates_take(c->server->limits->rates, client_key(c, text), 1,
+				 (double)c->http->announced_bytes, c->http->start_ns, &limit);
+
+	if (!wait)
+		return true;
+	snprintf(seconds, sizeof(seconds), "%d", wait < 3600 ? (int)wait + 1 : 3600);
+	http_reply_header(c->reply, "Retry-After", str_dup(c->arena, str_of(seconds)));
+	gate_refuse(c, 429, limit, "this client is faster than --%s allows; try again in %s s",
+		    limit, seconds);
+	return false;
+}
+
+static bool check_body(struct call *c, size_t max_bytes)
+{
+	if (c->http->announced_bytes <= max_bytes)
+		return true;
+	gate_refuse(c, 413, "max-body", "a body of %s, and --max-body is %s",
+		    bytes_text(c, c->http->announced_bytes), bytes_text(c, max_bytes));
+	return false;
+}
+
+static bool is_ingest(const struct visit *v)
+{
+	return v->route->role == ROLE_WRITE;
+}
+
+static bool is_query(const struct visit *v)
+{
+	return v->route->role != ROLE_NONE && !is_ingest(v) &&
+	       str_has_prefix(str_of(v->route->path), STR("/api/"));
+}
+
+static bool check_memory(struct call *c)
+{
+	const struct visit *v = visit_of(c);
+
+	if ((!is_ingest(v) && !is_query(v)) || !limits_is_short(c->server->limits))
+		return true;
+	http_server_shed(http_call_server(c->http));
+	gate_refuse(c, 503, "max-memory",
+		    "the server has as much memory as --max-memory allows; "
+		    "try again");
+	return false;
+}
+
+size_t gate_admit(struct call *c)
+{
+	const struct visit *v = visit_of(c);
+	size_t max_body = is_ingest(v) ? (size_t)c->server->options->max_body : SMALL_BODY;
+
+	if (check_site(c) && check_claim(c, false) && check_body(c, max_body) && check_memory(c) &&
+	    (!is_ingest(v) || check_rate(c)) && c->http->has_body)
+		take_memory(c, SMALL_BODY * MEMORY_PER_BODY_BYTE, 0);
+	return max_body;
+}
+
+static bool check_password(struct call *c)
+{
+	struct budget *hashing = &c->server->limits->hashing;
+
+	if (!budget_take(hashing, 1, WAIT_MS, c->http->abandoned)) {
+		gate_refuse(c, 503, "authentication",
+			    "too many passwords are being checked; try again");
+		return false;
+	}
+	check_claim(c, true);
+	budget_give(hashing, 1);
+	return !c->reply->status;
+}
+
+bool gate_enter(struct call *c)
+{
+	struct visit *v = visit_of(c);
+
+	c->role = v->role;
+	c->who = v->who;
+	if (!v->is_checked && !check_password(c))
+		return false;
+	if (!is_query(v))
+		return true;
+	v->has_turn = budget_take(&c->server->limits->turns, 1, WAIT_MS, c->http->abandoned);
+	if (!v->has_turn)
+		gate_refuse(c, 503, "max-queries",
+			    "%lld queries are being worked on, and as many wait; try again",
+			    (long long)c->server->limits->turns.total);
+	return v->has_turn;
+}
+
+/* Until it has been read, the answer takes memory. */
+void gate_leave(struct call *c)
+{
+	struct visit *v = visit_of(c);
+	uint64_t need = c->reply->content ? http_content_size(c->reply->content) : 0;
+
+	if (v->has_turn)
+		budget_give(&c->server->limits->turns, 1);
+	v->has_turn = false;
+	if (need > SMALL_BODY && need > v->memory) {
+		take_memory(c, need - v->memory, WAIT_MS);
+	} else if (v->memory > need) {
+		budget_give(&c->server->limits->memory, v->memory - need);
+		v->memory = need;
+	}
+}
+
+/* ---- the end */
+
+static struct str known_method(struct str method)
+{
+	static const char *const known[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (str_eq(method, str_of(known[i])))
+			return method;
+	return STR("other");
+}
+
+/* As profefe has it. */
+static struct str path_label(const struct visit *v)
+{
+	if (!v || !v->route)
+		return STR("other");
+	if (strcmp(v->route->path, "/api/0/profiles/*") == 0)
+		return STR("/api/0/profiles/__pid__");
+	return str_of(v->route->path);
+}
+
+static void count(struct server *s, const struct http_call *http, const struct http_sent *sent)
+{
+	char code[16];
+	struct str labels[] = { known_method(http->method), path_label(http->user), { code, 0 } };
+	struct timespec t;
+	int64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	labels[2].n = (size_t)snprintf(code, sizeof(code), "%d", sent->status);
+	metrics_add(s->metrics, METRIC_API_REQUESTS, 1, labels);
+	metrics_add(s->metrics, METRIC_API_DURATION, (double)(now - http->start_ns) / 1e9, labels);
+	metrics_add(s->metrics, METRIC_API_REQUEST_BYTES,
+		    (double)(http->body.n ? http->body.n : http->announced_bytes), labels);
+	metrics_add(s->metrics, METRIC_API_RESPONSE_BYTES, (double)sent->body_bytes, labels);
+}
+
+void gate_done(struct server *s, struct http_call *http, const struct http_sent *sent)
+{
+	struct visit *v = http->user;
+
+	if (v) {
+		budget_give(&s->limits->memory, v->memory);
+		if (v->has_turn)
+			budget_give(&s->limits->turns, 1);
+	}
+	if (http->method.n)
+		count(s, http, sent);
+}
+
+/* ---- what is pushed */
+
+static size_t guess_plain_bytes(struct str body, size_t max_bytes)
+{
+	const unsigned char *p = (const unsigned char *)body.p;
+	size_t n = body.n;
+
+	if (n >= 18 && p[0] == 0x1f && p[1] == 0x8b) /* RFC 1952: ISIZE; it may lie */
+		n = (size_t)p[n - 4] | (size_t)p[n - 3] << 8 | (size_t)p[n - 2] << 16 |
+		    (size_t)p[n - 1] << 24;
+	if (n < body.n)
+		n = body.n;
+	return n < max_bytes ? n : max_bytes;
+}
+
+/* Takes memory for as much as it says that it unpacks to; if that was a lie, for as much as may be.
+ */
+static bool unpack(struct call *c, struct arena *a, struct str *plain)
+{
+	size_t max_bytes = (size_t)c->server->options->max_unpacked;
+	size_t guess = guess_plain_bytes(c->http->body, max_bytes);
+	struct err e;
+
+	if (!gate_take(c, (uint64_t)guess * MEMORY_PER_PLAIN_BYTE))
+		return false;
+	if (profile_unpack(a, c->http->body, guess, plain, &e))
+		return true;
+	if (e.kind == ERR_LIMIT && guess < max_bytes) {
+		if (!gate_take(c, (uint64_t)(max_bytes - guess) * MEMORY_PER_PLAIN_BYTE))
+			return false;
+		if (profile_unpack(a, c->http->body, max_bytes, plain, &e))
+			return true;
+	}
+	if (e.kind == ERR_LIMIT)
+		gate_refuse(c, 413, "max-unpacked", "the profile unpacks to more than %s",
+			    bytes_text(c, max_bytes));
+	else
+		reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)",
+			    e.text);
+	return false;
+}
+
+bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
+{
+	struct parse_params params = { .threads = 1, .may_discard = false };
+	struct str plain;
+	struct err e;
+
+	if (!unpack(c, a, &plain))
+		return false;
+	if (profile_parse(p, a, strings, plain, &params, &e))
+		return true;
+	reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)", e.text);
+	return false;
+}
+
+bool gate_check_labels(struct call *c, struct str service, struct str type,
+		       const struct store_label *labels, size_t n)
+{
+	const struct server_options *o = c->server->options;
+	size_t longest = service.n > type.n ? service.n : type.n;
+
+	for (size_t i = 0; i < n; i++) {
+		longest = labels[i].key.n > longest ? labels[i].key.n : longest;
+		longest = labels[i].value.n > longest ? labels[i].value.n : longest;
+	}
+	if (o->max_labels && n > (size_t)o->max_labels)
+		gate_refuse(c, 422, "max-labels", "%zu labels, and --max-labels is %lld", n,
+			    (long long)o->max_labels);
+	else if (o->max_label_bytes && longest > (size_t)o->max_label_bytes)
+		gate_refuse(c, 422, "max-label-bytes",
+			    "a service, type or label of %zu bytes, and --max-label-bytes is %lld",
+			    longest, (long long)o->max_label_bytes);
+	return !c->reply->status;
+}

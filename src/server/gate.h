@@ -1,0 +1,55 @@
+/* gate.h - what every request goes through before and after its handler.
+ *
+ * Whoever asks is known and may do it; he is not too fast; there is memory for what he sends and
+ * for what he gets. A refusal is an answer with the limit's name in it, is counted, logged and
+ * listed.
+ *
+ *	gate_admit	the head is there, the body may be to come
+ *	gate_grow	the body takes more memory
+ *	gate_enter	a thread is about to run the handler
+ *	gate_leave	the answer is made
+ *	gate_done	it has been sent, or never will be
+ */
+#ifndef SERVER_GATE_H
+#define SERVER_GATE_H
+
+#include "server/routes.h"
+
+/* Of one request, from gate_admit to gate_done; http_call.user. */
+struct visit {
+	const struct route *route; /* NULL: there is none */
+	struct str rest;	   /* struct call */
+	enum role role;
+	struct str who;
+	uint64_t memory; /* taken from limits->memory */
+	bool has_turn, is_checked;
+};
+
+/* Makes server->auth, limits and metrics of the options. `host` is where it will listen. */
+bool gate_open(struct server *s, const char *host, struct err *e);
+void gate_close(struct server *s);
+/* TLS, connections, threads. */
+void gate_set_http(const struct server *s, struct http_server_params *p);
+
+/* Returns how many bytes the body may have, or has answered. */
+size_t gate_admit(struct call *c);
+void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_reply *reply);
+/* False: it has been answered. */
+bool gate_enter(struct call *c);
+void gate_leave(struct call *c);
+void gate_done(struct server *s, struct http_call *http, const struct http_sent *sent);
+
+/* ---- for handlers */
+
+/* Answers with what kept the request from being served. `limit` is named as its option is. */
+void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Memory for the rest of the request; waits a little for it. False: it has been refused. */
+bool gate_take(struct call *c, uint64_t bytes);
+/* The request's body as a profile, whose tables go to `a`. False: it has been answered. */
+bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p);
+/* Are there as many labels, and of such size, as may be? False: it has been answered. */
+bool gate_check_labels(struct call *c, struct str service, struct str type,
+		       const struct store_label *labels, size_t n);
+
+#endif

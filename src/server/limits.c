@@ -1,0 +1,96 @@
+#include "server/limits.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+
+enum {
+	MEASURE_NS = 100000000,
+	HASHERS = 2,
+	MAX_WAITING_HASHERS = 4,
+	MIN_MEMORY = 64 << 20,
+	MMAP_BYTES = 256 << 10,
+	ARENAS = 4,
+};
+
+/* glibc would keep large blocks for later, and have an arena for each thread. */
+static void tame_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+	mallopt(M_TRIM_THRESHOLD, 2 * MMAP_BYTES);
+	mallopt(M_ARENA_MAX, ARENAS);
+}
+
+static uint64_t total_memory(const struct server_options *o)
+{
+	return o->max_memory > MIN_MEMORY ? (uint64_t)o->max_memory : MIN_MEMORY;
+}
+
+uint64_t limits_store_memory(const struct server_options *o)
+{
+	return total_memory(o) / 8 * 3;
+}
+
+struct limits *limits_new(const struct server_options *o, void (*log)(void *ctx, const char *line),
+			  void *ctx)
+{
+	struct limits *l = xcalloc(1, sizeof(*l));
+	unsigned queries = o->max_queries ? (unsigned)o->max_queries : UINT16_MAX;
+
+	tame_malloc();
+	l->max_memory = total_memory(o);
+	budget_init(&l->memory, l->max_memory / 2, queries);
+	budget_init(&l->turns, queries, queries);
+	budget_init(&l->hashing, HASHERS, MAX_WAITING_HASHERS);
+	l->rates = rates_new((double)o->rate_profiles, (double)o->rate_bytes);
+	l->refusals = refusals_new(log, ctx);
+	return l;
+}
+
+void limits_free(struct limits *l)
+{
+	if (!l)
+		return;
+	budget_release(&l->memory);
+	budget_release(&l->turns);
+	budget_release(&l->hashing);
+	rates_free(l->rates);
+	refusals_free(l->refusals);
+	free(l);
+}
+
+uint64_t limits_resident(void)
+{
+	unsigned long long size = 0, resident = 0, shared = 0;
+	char text[200];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%llu %llu %llu", &size, &resident, &shared) != 3 || resident < shared)
+		return 0;
+	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+bool limits_is_short(struct limits *l)
+{
+	struct timespec t;
+	int64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	if (now - l->measured_ns > MEASURE_NS) {
+		l->measured_ns = now;
+		l->measured = (int64_t)limits_resident();
+		if ((uint64_t)l->measured > l->max_memory / 8 * 7)
+			malloc_trim(0);
+	}
+	return (uint64_t)l->measured > l->max_memory / 8 * 7;
+}

@@ -2,24 +2,7 @@
 #include <stdlib.h>
 
 #include "base/stop.h"
-#include "store/inside.h"
-
-struct found {
-	int64_t time;
-	struct store_id id;
-	uint32_t picked;
-	uint64_t nsamples, bytes;
-};
-
-struct search {
-	struct store *s;
-	struct db *db;
-	const struct store_query *q;
-	const struct picked *picked;
-	size_t npicked;
-	vec(struct found) found;
-	size_t max_found;
-};
+#include "store/find.h"
 
 /* Ties go by id, which is the order of arrival. */
 static int by_time(const void *a, const void *b)
@@ -60,6 +43,7 @@ static bool add(struct search *f, uint32_t picked, sqlite3_stmt *row, struct err
 	vec_reserve(&f->found, 1);
 	new = &f->found.at[f->found.n++];
 	*new = (struct found){ .time = db_int(row, 0),
+			       .row = db_int(row, 4),
 			       .picked = picked,
 			       .nsamples = (uint64_t)db_int(row, 2),
 			       .bytes = (uint64_t)db_int(row, 3) };
@@ -86,18 +70,18 @@ static bool search_series(struct search *f, uint32_t i, struct err *e)
 	return r == DB_DONE;
 }
 
-static bool search_all(struct search *f, struct err *e)
+bool search_run(struct search *f, struct err *e)
 {
-	bool ok = db_do(f->db, SQL_BEGIN_READ, e);
-	struct err ignored;
+	size_t each = sizeof(struct found) + sizeof(struct store_meta);
 
-	for (uint32_t i = 0; ok && i < f->npicked; i++)
-		ok = stop_asked(f->q->stop) ? err_set(e, ERR_IO, "nobody waits for it any more")
-					    : search_series(f, i, e);
-	db_do(f->db, SQL_COMMIT, &ignored);
-	if (ok)
-		cut(f);
-	return ok;
+	if (!f->max_found)
+		f->max_found = f->s->params.max_memory / 4 / each + 1;
+	for (uint32_t i = 0; i < f->npicked; i++)
+		if (stop_asked(f->q->stop) ? !err_set(e, ERR_IO, "nobody waits for it any more")
+					   : !search_series(f, i, e))
+			return false;
+	cut(f);
+	return true;
 }
 
 static struct store_meta *make_metas(const struct search *f, struct arena *a)
@@ -124,13 +108,14 @@ bool store_find(struct store *s, const struct store_query *q, struct arena *a,
 		struct store_meta **metas, size_t *n, struct err *e)
 {
 	struct search f = { .s = s, .q = q };
-	size_t each = sizeof(struct found) + sizeof(struct store_meta);
+	struct err ignored;
 	bool ok;
 
-	f.max_found = s->params.max_memory / 4 / each + 1;
 	f.picked = catalog_pick(&s->catalog, q, a, &f.npicked);
 	f.db = store_reader(s, e);
-	ok = f.db && search_all(&f, e);
+	ok = f.db && db_do(f.db, SQL_BEGIN_READ, e) && search_run(&f, e);
+	if (f.db)
+		db_do(f.db, SQL_COMMIT, &ignored);
 	store_reader_back(s, f.db);
 	if (ok) {
 		*metas = make_metas(&f, a);

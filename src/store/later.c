@@ -1,13 +1,6 @@
 /* later.c - what is not written yet. */
 #include "store/store.h"
 
-bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
-		 struct strings *strings, struct store_merged *out, struct err *e)
-{
-	(void)s, (void)q, (void)how, (void)a, (void)strings, (void)out;
-	return err_set(e, ERR_USAGE, "merging is not there yet");
-}
-
 bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
 		  struct store_line **lines, size_t *n, struct err *e)
 {

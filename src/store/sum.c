@@ -87,6 +87,23 @@ struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type)
 	return b->strings.at[b->types.at[b->heads.at[head].first + type].unit];
 }
 
+uint32_t book_find_type(const struct book *b, uint32_t head, struct str name)
+{
+	const struct book_types *types;
+	bool is_default = !name.n;
+
+	if (head >= b->heads.n || !b->heads.at[head].n)
+		return NONE;
+	types = &b->heads.at[head];
+	if (is_default)
+		name = b->strings.at[types->default_type];
+	for (uint32_t t = 0; t < types->n; t++)
+		if (str_eq(book_type_name(b, head, t), name))
+			return t;
+	/* A default that names no type means the last one, as in pprof. */
+	return is_default ? types->n - 1 : NONE;
+}
+
 /* ---- adding */
 
 struct row_key {

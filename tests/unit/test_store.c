@@ -305,3 +305,65 @@ TEST(series_are_limited)
 	put(&p, "b", "cpu", "pod=2", 1, "a 1\n");
 	place_release(&p);
 }
+
+static const char *merge_text(struct place *p, const struct store_query *q, enum store_sum how,
+			      struct store_merged *merged)
+{
+	struct err e;
+
+	if (!store_merge(p->store, q, how, &p->w.arena, &p->w.strings, merged, &e))
+		return strdup(e.text);
+	return samples_text(&p->w, &merged->profile);
+}
+
+TEST(merging_adds_up_over_series_and_services)
+{
+	struct place p;
+	struct store_query q = everything;
+	struct store_merged merged;
+
+	place_init(&p);
+	put(&p, "api", "cpu", "pod=1", 100, "main;work 10\nmain 5\n");
+	put(&p, "api", "cpu", "pod=2", 101, "main;work 1\nmain;idle 2\n");
+	assert_string_equal(merge_text(&p, &q, STORE_SUM, &merged),
+			    "11: work main\n5: main\n2: idle main\n");
+	assert_int_equal(merged.nprofiles, 2);
+	assert_int_equal(merged.nseries, 2);
+	assert_int_equal(merged.first, 100ll * SECOND);
+	assert_int_equal(merged.last, 101ll * SECOND);
+	put(&p, "web", "cpu", "pod=2", 102, "main;work 7\n");
+	put(&p, "web", "cpu", "pod=2", 103, "main;work 2\n");
+	assert_string_equal(merge_text(&p, &q, STORE_AS_TYPE, &merged),
+			    "20: work main\n5: main\n2: idle main\n");
+	q.limit = 3;
+	assert_string_equal(merge_text(&p, &q, STORE_SUM, &merged),
+			    "10: work main\n2: idle main\n");
+	q.limit = 1;
+	assert_string_equal(merge_text(&p, &q, STORE_SUM, &merged), "2: work main\n");
+	q = everything;
+	assert_string_equal(merge_text(&p, &q, STORE_LAST, &merged),
+			    "13: work main\n5: main\n2: idle main\n");
+	assert_int_equal(merged.nprofiles, 3);
+	assert_string_equal(merge_text(&p, &q, STORE_MAX, &merged),
+			    "18: work main\n5: main\n2: idle main\n");
+	assert_string_equal(merge_text(&p, &q, STORE_MEAN, &merged),
+			    "5: work main\n1: main\n1: idle main\n");
+	q.to = 50;
+	assert_string_equal(merge_text(&p, &q, STORE_SUM, &merged), "nothing found");
+	put(&p, "web", "heap", "pod=2", 103, "main;work 2\n");
+	assert_non_null(strstr(merge_text(&p, &everything, STORE_SUM, &merged), "several types"));
+	place_release(&p);
+}
+
+TEST(gauges_are_averaged)
+{
+	struct place p;
+	struct store_merged merged;
+
+	place_init(&p);
+	put(&p, "api", "goroutine", "", 100, "main;work 10\nmain 5\n");
+	put(&p, "api", "goroutine", "", 101, "main;work 20\nmain 5\n");
+	assert_string_equal(merge_text(&p, &everything, STORE_AS_TYPE, &merged),
+			    "15: work main\n5: main\n");
+	place_release(&p);
+}

@@ -1,0 +1,212 @@
+/* merge.c - one profile of many.
+ *
+ * Within a book profiles are added as numbers (sums.h). What comes out of each book is a profile,
+ * and those are merged as profiles.
+ */
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "store/meaning.h"
+#include "store/sums.h"
+
+/* Profiles that have the same sample types. */
+struct pile {
+	struct profile like; /* its types are those of all */
+	struct merger *merger;
+	uint64_t nprofiles;
+};
+
+struct merging {
+	struct store *s;
+	struct arena *a;
+	struct strings *strings;
+	struct sums sums;
+	vec(struct pile) piles;
+	struct store_merged *out;
+	const struct picked *last_series;
+	/* the first of them, as it is: if it is the only one it is returned so */
+	struct buf first;
+	int64_t first_book;
+};
+
+/* ---- sums become piles */
+
+static bool same_types(const struct profile *x, const struct profile *y)
+{
+	if (x->ntypes != y->ntypes || x->period_type.type != y->period_type.type ||
+	    x->period_type.unit != y->period_type.unit)
+		return false;
+	for (uint32_t i = 0; i < x->ntypes; i++)
+		if (x->types[i].type != y->types[i].type || x->types[i].unit != y->types[i].unit)
+			return false;
+	return true;
+}
+
+static struct pile *pile_for(struct merging *m, const struct profile *p)
+{
+	for (size_t i = 0; i < m->piles.n; i++)
+		if (same_types(&m->piles.at[i].like, p))
+			return &m->piles.at[i];
+	vec_push(&m->piles, (struct pile){ .like = *p, .merger = merger_new(m->strings) });
+	/* The profile is of a scratch arena. */
+	m->piles.at[m->piles.n - 1].like.types =
+		arena_copy(m->a, p->types, p->ntypes * sizeof(*p->types));
+	return &m->piles.at[m->piles.n - 1];
+}
+
+static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
+{
+	struct merging *m = ctx;
+	struct arena scratch = { 0 };
+	struct buf packed = { 0 };
+	struct profile p;
+	bool ok;
+
+	book_sum_pack(sum->sum, &packed);
+	ok = book_unpack(sum->book->book, buf_view(&packed), &scratch, m->strings, &p, e) &&
+	     merger_add(pile_for(m, &p)->merger, &p, e);
+	buf_release(&packed);
+	arena_release(&scratch);
+	return ok;
+}
+
+static bool end_service(void *ctx, struct err *e)
+{
+	struct merging *m = ctx;
+
+	return sums_flush(&m->sums, e);
+}
+
+/* ---- rows become sums */
+
+static void note_row(struct merging *m, const struct scan_row *row)
+{
+	struct store_merged *out = m->out;
+
+	if (!out->nprofiles || row->time < out->first)
+		out->first = row->time;
+	if (!out->nprofiles || row->time > out->last)
+		out->last = row->time;
+	if (!out->nprofiles) {
+		buf_str(&m->first, row->data);
+		m->first_book = row->book;
+	}
+	out->nprofiles += row->nprofiles;
+	out->nseries += row->series != m->last_series;
+	m->last_series = row->series;
+}
+
+static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
+{
+	struct merging *m = ctx;
+	bool is_added;
+
+	if (!row->book)
+		return err_set(e, ERR_USAGE, "can't merge profiles of %.*s type",
+			       STR_ARG(row->series->type));
+	if (!sums_add(&m->sums, row, 0, &is_added, e))
+		return false;
+	if (is_added)
+		note_row(m, row);
+	return true;
+}
+
+static bool check_types(const struct scan *scan, struct err *e)
+{
+	for (size_t i = 1; i < scan->npicked; i++)
+		if (!str_eq(scan->picked[0].type, scan->picked[i].type))
+			return err_set(e, ERR_USAGE,
+				       "profiles of several types are there, as %.*s and %.*s; "
+				       "name one type",
+				       STR_ARG(scan->picked[0].type),
+				       STR_ARG(scan->picked[i].type));
+	return scan->npicked || err_set(e, ERR_NOTFOUND, "nothing found");
+}
+
+/* ---- piles become one profile */
+
+static void average(struct merging *m, struct str type, enum store_sum how, struct profile *p)
+{
+	double *ratios = arena_many(m->a, p->ntypes + 1, double);
+	bool is_needed = false;
+
+	for (uint32_t t = 0; t < p->ntypes; t++) {
+		struct str name = profile_str(p, p->types[t].type);
+		bool is_mean = how == STORE_MEAN ||
+			       (how == STORE_AS_TYPE && meaning_of(type, name) == MEANING_GAUGE);
+
+		ratios[t] = is_mean ? 1.0 / (double)m->out->nprofiles : 1.0;
+		is_needed |= is_mean;
+	}
+	if (is_needed && m->out->nprofiles > 1)
+		profile_scale(m->a, p, ratios);
+}
+
+static bool finish_piles(struct merging *m, struct profile *out, struct err *e)
+{
+	struct profile *profiles = arena_many(m->a, m->piles.n + 1, struct profile);
+
+	for (size_t i = 0; i < m->piles.n; i++) {
+		merger_finish(m->piles.at[i].merger, m->a, &profiles[i]);
+		m->piles.at[i].merger = NULL;
+	}
+	if (m->piles.n > 1)
+		return profile_combine(m->a, profiles, m->piles.n, out, e);
+	*out = profiles[0];
+	return true;
+}
+
+static bool finish_one(struct merging *m, struct err *e)
+{
+	struct shelf_book *b = shelf_take(m->s, m->first_book, e);
+	bool ok;
+
+	if (!b)
+		return false;
+	pthread_rwlock_rdlock(&b->lock);
+	ok = book_unpack(b->book, buf_view(&m->first), m->a, m->strings, &m->out->profile, e);
+	pthread_rwlock_unlock(&b->lock);
+	shelf_put_back(m->s, b);
+	return ok;
+}
+
+static bool merge(struct merging *m, struct scan *scan, enum store_sum how, struct err *e)
+{
+	if (!check_types(scan, e) || !scan_run(scan, e))
+		return false;
+	if (!m->out->nprofiles)
+		return err_set(e, ERR_NOTFOUND, "nothing found");
+	if (m->out->nprofiles == 1)
+		return finish_one(m, e);
+	if (!finish_piles(m, &m->out->profile, e))
+		return false;
+	average(m, scan->picked[0].type, how, &m->out->profile);
+	return true;
+}
+
+bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
+		 struct strings *strings, struct store_merged *out, struct err *e)
+{
+	struct merging m = { .s = s, .a = a, .strings = strings, .out = out };
+	struct scan scan = { .s = s,
+			     .q = q,
+			     .which = how == STORE_LAST	 ? SCAN_LAST
+				      : how == STORE_MAX ? SCAN_MAX
+							 : SCAN_ALL,
+			     .has_data = true,
+			     .each = add_row,
+			     .after_service = end_service,
+			     .ctx = &m };
+	bool ok;
+
+	*out = (struct store_merged){ 0 };
+	sums_init(&m.sums, s, take_sum, &m);
+	scan_pick(&scan, a);
+	ok = merge(&m, &scan, how, e);
+	sums_release(&m.sums);
+	for (size_t i = 0; i < m.piles.n; i++)
+		merger_free(m.piles.at[i].merger);
+	vec_release(&m.piles);
+	buf_release(&m.first);
+	return ok;
+}

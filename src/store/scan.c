@@ -1,0 +1,197 @@
+#include "store/scan.h"
+
+#include <stdlib.h>
+
+#include "base/stop.h"
+#include "store/find.h"
+
+static int by_service(const void *a, const void *b)
+{
+	const struct picked *x = a, *y = b;
+
+	if (x->service != y->service)
+		return x->service < y->service ? -1 : 1;
+	return (x->series > y->series) - (x->series < y->series);
+}
+
+void scan_pick(struct scan *scan, struct arena *a)
+{
+	scan->picked = catalog_pick(&scan->s->catalog, scan->q, a, &scan->npicked);
+	qsort(scan->picked, scan->npicked, sizeof(*scan->picked), by_service);
+}
+
+static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
+{
+	struct scan_row r = {
+		.series = p,
+		.time = db_int(row, 0),
+		.row = db_int(row, 1),
+		.book = db_int(row, 2),
+		.head = (uint32_t)db_int(row, 3),
+		.totals = db_blob(row, 4),
+		.nprofiles = 1,
+	};
+
+	if (stop_asked(scan->q->stop))
+		return err_set(e, ERR_IO, "nobody waits for it any more");
+	if (scan->has_data)
+		r.data = db_blob(row, 5);
+	return scan->each(scan->ctx, &r, e);
+}
+
+static bool give_rows(struct scan *scan, const struct picked *p, sqlite3_stmt *rows, struct err *e)
+{
+	enum db_result r;
+
+	if (!rows)
+		return false;
+	while ((r = db_step(scan->db, rows, e)) == DB_ROW)
+		if (!give_row(scan, p, rows, e)) {
+			sqlite3_reset(rows);
+			return false;
+		}
+	return r == DB_DONE;
+}
+
+static bool give_at(struct scan *scan, const struct picked *p, int64_t time, int64_t row,
+		    struct err *e)
+{
+	return give_rows(scan, p,
+			 db_bind(scan->db, SQL_PROFILE_AT,
+				 DB_VALUES(DB_INT(p->series), DB_INT(time), DB_INT(row)), e),
+			 e);
+}
+
+/* ---- one of each series */
+
+static int64_t total_of(struct store *s, sqlite3_stmt *row)
+{
+	struct str totals = db_blob(row, 4);
+	struct err ignored;
+	struct shelf_book *b = shelf_take(s, db_int(row, 2), &ignored);
+	uint32_t type = NONE;
+	int64_t total = INT64_MIN;
+
+	if (!b)
+		return total;
+	pthread_rwlock_rdlock(&b->lock);
+	type = book_find_type(b->book, (uint32_t)db_int(row, 3), STR(""));
+	pthread_rwlock_unlock(&b->lock);
+	shelf_put_back(s, b);
+	if (type < totals.n / sizeof(total))
+		memcpy(&total, totals.p + type * sizeof(total), sizeof(total));
+	return total;
+}
+
+/* The row to give: the last one, or that of the highest total. */
+static bool choose(struct scan *scan, const struct picked *p, int64_t *time, int64_t *row,
+		   bool *is_there, struct err *e)
+{
+	bool is_max = scan->which == SCAN_MAX;
+	sqlite3_stmt *rows = db_bind(
+		scan->db, is_max ? SQL_TOTALS : SQL_LAST,
+		DB_VALUES(DB_INT(p->series), DB_INT(scan->q->from), DB_INT(scan->q->to)), e);
+	int64_t highest = INT64_MIN;
+	enum db_result r;
+
+	*is_there = false;
+	if (!rows)
+		return false;
+	while ((r = db_step(scan->db, rows, e)) == DB_ROW) {
+		int64_t total = is_max ? total_of(scan->s, rows) : 0;
+
+		if (*is_there && total <= highest)
+			continue;
+		*is_there = true;
+		highest = total;
+		*time = db_int(rows, 0);
+		*row = db_int(rows, 1);
+	}
+	return r == DB_DONE;
+}
+
+static bool scan_series(struct scan *scan, const struct picked *p, struct err *e)
+{
+	int64_t time, row;
+	bool is_there;
+
+	if (scan->which == SCAN_ALL)
+		return give_rows(scan, p,
+				 db_bind(scan->db, scan->has_data ? SQL_PROFILES : SQL_TOTALS,
+					 DB_VALUES(DB_INT(p->series), DB_INT(scan->q->from),
+						   DB_INT(scan->q->to)),
+					 e),
+				 e);
+	return choose(scan, p, &time, &row, &is_there, e) &&
+	       (!is_there || give_at(scan, p, time, row, e));
+}
+
+/* ---- all */
+
+/* Is `i` the last series of its service? */
+static bool ends_service(const struct scan *scan, size_t i)
+{
+	return i + 1 == scan->npicked || scan->picked[i].service != scan->picked[i + 1].service;
+}
+
+static bool after(struct scan *scan, size_t i, struct err *e)
+{
+	return !scan->after_service || !ends_service(scan, i) || scan->after_service(scan->ctx, e);
+}
+
+static bool scan_all(struct scan *scan, struct err *e)
+{
+	for (size_t i = 0; i < scan->npicked; i++)
+		if (!scan_series(scan, &scan->picked[i], e) || !after(scan, i, e))
+			return false;
+	return true;
+}
+
+static int by_picked(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->picked != y->picked)
+		return x->picked < y->picked ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The newest of all series together. */
+static bool scan_newest(struct scan *scan, struct err *e)
+{
+	struct search f = { .s = scan->s,
+			    .db = scan->db,
+			    .q = scan->q,
+			    .picked = scan->picked,
+			    .npicked = scan->npicked };
+	bool ok = search_run(&f, e);
+	size_t at = 0;
+
+	if (ok && f.found.n)
+		qsort(f.found.at, f.found.n, sizeof(*f.found.at), by_picked);
+	for (size_t i = 0; ok && i < scan->npicked; i++) {
+		for (; ok && at < f.found.n && f.found.at[at].picked == i; at++)
+			ok = give_at(scan, &scan->picked[i], f.found.at[at].time,
+				     f.found.at[at].row, e);
+		ok = ok && after(scan, i, e);
+	}
+	vec_release(&f.found);
+	return ok;
+}
+
+bool scan_run(struct scan *scan, struct err *e)
+{
+	struct err ignored;
+	bool ok;
+
+	scan->db = store_reader(scan->s, e);
+	if (!scan->db)
+		return false;
+	ok = db_do(scan->db, SQL_BEGIN_READ, e) &&
+	     (scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e));
+	db_do(scan->db, SQL_COMMIT, &ignored);
+	store_reader_back(scan->s, scan->db);
+	return ok;
+}

@@ -1,0 +1,40 @@
+/* scan.h - reads the profiles that a query finds, one series after the other, each in order of
+ * time, all as they were at one moment. Series of one service come together.
+ */
+#ifndef STORE_SCAN_H
+#define STORE_SCAN_H
+
+#include "store/inside.h"
+
+struct scan_row {
+	const struct picked *series;
+	int64_t time, row;
+	int64_t book; /* 0: it is no profile */
+	uint32_t head;
+	struct str totals;  /* int64_t of each type; may be damaged */
+	struct str data;    /* packed; only if the scan has_data */
+	uint64_t nprofiles; /* that it is the sum of */
+};
+
+enum scan_which { SCAN_ALL, SCAN_LAST, SCAN_MAX }; /* the last two: of each series */
+
+struct scan {
+	struct store *s;
+	const struct store_query *q; /* its limit holds for SCAN_ALL */
+	enum scan_which which;
+	bool has_data;
+	bool (*each)(void *ctx, const struct scan_row *row, struct err *e);
+	/* After the last row of a service; or NULL. */
+	bool (*after_service)(void *ctx, struct err *e);
+	void *ctx;
+	/* set by scan_pick */
+	struct picked *picked;
+	size_t npicked;
+	struct db *db;
+};
+
+/* Which series; they lie in `a`. */
+void scan_pick(struct scan *scan, struct arena *a);
+bool scan_run(struct scan *scan, struct err *e);
+
+#endif

@@ -9,7 +9,7 @@ import time
 from serve_lib import KILN, TMP, Server, check, cli, done, equal, names, profile, raw
 
 PROFILE = profile({"work;main": (1, 10)}, time=1559250605 * 1000000000)
-POST = b"POST /api/0/profiles?service=s&type=cpu HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(PROFILE)
+POST = b"POST /api/0/profiles?service=s&type=cpu HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(PROFILE)
 
 
 def file(text):

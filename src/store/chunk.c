@@ -218,7 +218,7 @@ void book_write_chunk(const struct book *b, const struct book_mark *from, struct
 	put_label_sets(&body, b, from->nlabel_sets);
 	put_heads(&body, b, from->nheads);
 	put_layouts(&body, b, from->nlayouts);
-	seal_end(out, begin, buf_view(&body), LEVEL);
+	seal_end(out, begin, buf_view(&body), (struct str){ 0 }, LEVEL);
 	buf_release(&body);
 }
 
@@ -510,15 +510,13 @@ static bool get_tables(struct reader *r, struct book *b, struct err *e)
 bool book_read_chunk(struct book *b, struct str chunk, struct err *e)
 {
 	struct ends ends = { book_mark(b), b->frames.n, b->labels.n, b->types.n, b->placed.n };
-	struct reader head, body;
-	struct buf room = { 0 };
-	bool ok = seal_open(chunk, &head, e) && get_mark(&head, b, e) &&
-		  seal_body(&head, &room, &body, e);
+	struct sealed s = { 0 };
+	bool ok = seal_open(&s, chunk, e) && get_mark(&s.head, b, e) && seal_unpack(&s, e);
 
-	if (ok && !get_tables(&body, b, e)) {
+	if (ok && !get_tables(&s.body, b, e)) {
 		take_back(b, &ends);
 		ok = false;
 	}
-	buf_release(&room);
+	sealed_release(&s);
 	return ok || err_wrap(e, "chunk of a book");
 }

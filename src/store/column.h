@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+enum { NUMBER_BYTES = 10 }; /* at most */
+
 struct reader {
 	const uint8_t *p, *end;
 	bool is_bad;
@@ -64,7 +66,7 @@ static inline uint32_t get_count(struct reader *r)
 
 static inline void put_number(struct buf *b, uint64_t v)
 {
-	char *to = buf_room(b, 10);
+	char *to = buf_room(b, NUMBER_BYTES);
 	size_t n = 0;
 
 	for (; v >= 0x80; v >>= 7)
@@ -94,20 +96,34 @@ static inline int64_t get_signed(struct reader *r)
 	return unzigzag(get_number(r));
 }
 
-/* n numbers in whichever way takes least. Unless `may_be_same`, a column takes at least a byte for
- * each eight numbers, so that a reader can tell how many there may be. */
+/* n numbers of any size, most of them small. Unless `may_be_same`, a column takes at least a byte
+ * for each number, so that a reader can tell how many there may be. */
 void put_column(struct buf *out, const uint64_t *v, size_t n, bool may_be_same);
 void get_column(struct reader *r, uint64_t *v, size_t n, bool may_be_same);
 
-/* ---- sealed blocks: head (a few numbers, readable without unpacking) and body */
+/* n numbers of rows of a table: in an order that has something to it, or in none. Then compression
+ * is in vain, and they go to `dense`, as many bits for each as the largest needs. In either case
+ * they take at least n bits. */
+void put_rows(struct buf *out, struct buf *dense, const uint32_t *v, size_t n);
+void get_rows(struct reader *r, struct reader *dense, uint32_t *v, size_t n);
 
-/* Begins a block; write the head next. Returns what the other two want. */
+/* ---- sealed blocks: head (a few numbers, readable without unpacking), body, and what is dense
+ * already */
+
+struct sealed {
+	struct reader head, body, dense;
+	struct buf room;
+	struct ZSTD_DCtx_s *zstd; /* may serve many blocks */
+};
+
+/* Begins a block; write the head next. Returns what seal_end wants. */
 size_t seal_begin(struct buf *out);
-/* Adds the body, compressed if that makes it smaller, and the checksum. */
-void seal_end(struct buf *out, size_t begin, struct str body, int level);
-/* The head of a block whose checksum is right, and after it, once the head is read, its body, in
- * `room` or in the block itself. */
-bool seal_open(struct str block, struct reader *head, struct err *e);
-bool seal_body(struct reader *head, struct buf *room, struct reader *body, struct err *e);
+/* Adds the rest; the body is compressed if that makes it smaller. */
+void seal_end(struct buf *out, size_t begin, struct str body, struct str dense, int level);
+/* Finds the head of a block whose checksum is right, and, once that is read, what comes after it,
+ * which is good until the next call. `s` is zeroed, or as the last block left it. */
+bool seal_open(struct sealed *s, struct str block, struct err *e);
+bool seal_unpack(struct sealed *s, struct err *e);
+void sealed_release(struct sealed *s);
 
 #endif

@@ -63,7 +63,8 @@ struct packer {
 	uint32_t *string_of; /* + 1 */
 	uint32_t *mapping_of, *function_of, *location_of, *labels_of, *stack_of;
 	uint64_t *column;
-	struct buf body;
+	bool has_locations_in_order, has_functions_in_order; /* of their first use, all of them */
+	struct buf body, dense;
 };
 
 static uint32_t string_of(struct packer *k, uint32_t string)
@@ -124,8 +125,22 @@ static void find_functions(struct packer *k)
 	claims_release(&claims);
 }
 
-static struct book_location location_row(struct packer *k, const struct location *l,
-					 struct line *lines)
+/* Are rows that come up in order the next one that is new, or one that has been? */
+struct order {
+	uint32_t next;
+	bool is_kept;
+};
+
+static inline void order_see(struct order *o, uint32_t row)
+{
+	if (row >= o->next) {
+		o->is_kept &= row == o->next;
+		o->next++;
+	}
+}
+
+static struct book_location location_row(const struct packer *k, const struct location *l,
+					 struct line *lines, struct order *order)
 {
 	struct book_location row = {
 		.address = l->address,
@@ -140,14 +155,17 @@ static struct book_location location_row(struct packer *k, const struct location
 	}
 	for (uint32_t i = 0; i < l->nlines; i++) {
 		lines[i] = k->p->lines[l->first_line + i];
-		if (lines[i].function != NONE)
-			lines[i].function = k->function_of[lines[i].function];
+		if (lines[i].function == NONE)
+			continue;
+		order_see(order, lines[i].function);
+		lines[i].function = k->function_of[lines[i].function];
 	}
 	return row;
 }
 
 static void find_locations(struct packer *k)
 {
+	struct order order = { 0, true };
 	struct claims claims;
 	vec(struct line) lines = { 0 };
 
@@ -157,12 +175,13 @@ static void find_locations(struct packer *k)
 		struct book_location row;
 
 		vec_reserve(&lines, (size_t)l->nlines + 1);
-		row = location_row(k, l, lines.at);
+		row = location_row(k, l, lines.at, &order);
 		k->location_of[i] = book_add_location(k->b, &row, lines.at);
 		row.copy = claim(&claims, k->location_of[i]) & 0x7fffffff;
 		if (row.copy)
 			k->location_of[i] = book_add_location(k->b, &row, lines.at);
 	}
+	k->has_functions_in_order = order.is_kept && order.next == k->p->nfunctions;
 	vec_release(&lines);
 	claims_release(&claims);
 }
@@ -187,6 +206,7 @@ static void find_labels(struct packer *k)
 
 static void find_stacks(struct packer *k)
 {
+	struct order order = { 0, true };
 	vec(uint32_t) frames = { 0 };
 
 	for (uint32_t i = 0; i < k->p->nsamples; i++) {
@@ -194,10 +214,13 @@ static void find_stacks(struct packer *k)
 		const uint32_t *stack = k->p->stacks + s->stack;
 
 		vec_reserve(&frames, (size_t)s->nstack + 1);
-		for (uint32_t j = 0; j < s->nstack; j++)
+		for (uint32_t j = 0; j < s->nstack; j++) {
+			order_see(&order, stack[j]);
 			frames.at[j] = k->location_of[stack[j]];
+		}
 		k->stack_of[i] = book_add_stack(k->b, frames.at, s->nstack);
 	}
+	k->has_locations_in_order = order.is_kept && order.next == k->p->nlocations;
 	vec_release(&frames);
 }
 
@@ -226,9 +249,7 @@ static void put_samples(struct packer *k)
 {
 	const struct profile *p = k->p;
 
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		k->column[i] = k->stack_of[i];
-	put_column(&k->body, k->column, p->nsamples, false);
+	put_rows(&k->body, &k->dense, k->stack_of, p->nsamples);
 	for (uint32_t i = 0; i < p->nsamples; i++)
 		k->column[i] = k->labels_of[p->samples[i].labels];
 	put_column(&k->body, k->column, p->nsamples, true);
@@ -274,10 +295,6 @@ static void put_order(struct buf *out, const uint32_t *rows, size_t n, struct us
 
 	used_rewind(used);
 	put_number(out, n);
-	if (n == used->n && (n == 0 || memcmp(rows, used->rows, n * sizeof(*rows)) == 0)) {
-		buf_char(out, ORDER_OF_USE);
-		return;
-	}
 	buf_char(out, ORDER_GIVEN);
 	for (size_t i = 0; i < n; i++) {
 		while (next < used->n && used_has(used, used->rows[next]))
@@ -291,6 +308,42 @@ static void put_order(struct buf *out, const uint32_t *rows, size_t n, struct us
 	}
 }
 
+static void put_order_of_use(struct buf *out, size_t n)
+{
+	put_number(out, n);
+	buf_char(out, ORDER_OF_USE);
+}
+
+static void put_order_of_locations(struct packer *k)
+{
+	struct used used;
+
+	if (k->has_locations_in_order) {
+		put_order_of_use(&k->body, k->p->nlocations);
+		return;
+	}
+	used_init(&used, k->b->locations.n);
+	for (uint32_t i = 0; i < k->p->nsamples; i++)
+		used_add_stack(&used, k->b, k->stack_of[i]);
+	put_order(&k->body, k->location_of, k->p->nlocations, &used);
+	used_release(&used);
+}
+
+static void put_order_of_functions(struct packer *k)
+{
+	struct used used;
+
+	if (k->has_functions_in_order) {
+		put_order_of_use(&k->body, k->p->nfunctions);
+		return;
+	}
+	used_init(&used, k->b->functions.n);
+	for (uint32_t i = 0; i < k->p->nlocations; i++)
+		used_add_functions(&used, k->b, k->location_of[i]);
+	put_order(&k->body, k->function_of, k->p->nfunctions, &used);
+	used_release(&used);
+}
+
 static void put_id(struct buf *out, uint64_t id, uint64_t *last)
 {
 	put_signed(out, (int64_t)(id - *last - 1));
@@ -301,14 +354,9 @@ static void put_locations(struct packer *k)
 {
 	const struct profile *p = k->p;
 	uint64_t last = 0;
-	struct used used;
 	bool is_plain = true;
 
-	used_init(&used, k->b->locations.n);
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		used_add_stack(&used, k->b, k->stack_of[i]);
-	put_order(&k->body, k->location_of, p->nlocations, &used);
-	used_release(&used);
+	put_order_of_locations(k);
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		is_plain &= p->locations[i].id == i + 1;
 	buf_char(&k->body, is_plain ? IDS_FROM_1 : IDS_GIVEN);
@@ -320,14 +368,9 @@ static void put_functions(struct packer *k)
 {
 	const struct profile *p = k->p;
 	uint64_t last = 0;
-	struct used used;
 	bool is_plain = true;
 
-	used_init(&used, k->b->functions.n);
-	for (uint32_t i = 0; i < p->nlocations; i++)
-		used_add_functions(&used, k->b, k->location_of[i]);
-	put_order(&k->body, k->function_of, p->nfunctions, &used);
-	used_release(&used);
+	put_order_of_functions(k);
 	for (uint32_t i = 0; i < p->nfunctions; i++)
 		is_plain &= p->functions[i].id == i + 1;
 	buf_char(&k->body, is_plain ? IDS_FROM_1 : IDS_GIVEN);
@@ -357,6 +400,7 @@ static void packer_release(struct packer *k)
 	free(k->stack_of);
 	free(k->column);
 	buf_release(&k->body);
+	buf_release(&k->dense);
 }
 
 void book_pack(struct book *b, const struct profile *p, struct buf *out)
@@ -383,7 +427,7 @@ void book_pack(struct book *b, const struct profile *p, struct buf *out)
 	put_functions(&k);
 	begin = seal_begin(out);
 	put_head(out, &head);
-	seal_end(out, begin, buf_view(&k.body), PACK_LEVEL);
+	seal_end(out, begin, buf_view(&k.body), buf_view(&k.dense), PACK_LEVEL);
 	packer_release(&k);
 	b->mapped = book_mark(b);
 }

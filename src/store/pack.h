@@ -17,14 +17,12 @@ enum { SAME_TYPES = 8 };
 struct unpacker {
 	const struct book *b;
 	struct book_head head;
-	struct reader r; /* of the body */
-	struct buf room;
+	struct sealed s;
 };
 
 void put_head(struct buf *out, const struct book_head *head);
-/* Up to the samples. To be released, whatever it returns. */
-bool unpacker_open(struct unpacker *u, const struct book *b, struct str packed, struct err *e);
-void unpacker_release(struct unpacker *u);
+/* Up to the samples; `u` has the book, and may have read other profiles. */
+bool unpacker_open(struct unpacker *u, struct str packed, struct err *e);
 
 /* The values of one of `ntypes` types. */
 void put_values(struct buf *out, uint64_t *column, size_t n, uint32_t ntypes);

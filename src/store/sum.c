@@ -34,14 +34,14 @@ struct book_sum {
 	uint64_t *column;
 	uint32_t *to; /* row of each sample */
 	size_t nsamples;
-	struct buf room;
+	struct unpacker u;
 };
 
 struct book_sum *book_sum_new(const struct book *b)
 {
 	struct book_sum *s = xcalloc(1, sizeof(*s));
 
-	s->b = b;
+	s->b = s->u.b = b;
 	s->main = NONE;
 	return s;
 }
@@ -55,7 +55,7 @@ void book_sum_free(struct book_sum *s)
 	vec_release(&s->comments);
 	map_release(&s->map);
 	map_release(&s->comment_map);
-	buf_release(&s->room);
+	sealed_release(&s->u.s);
 	free(s->is_real);
 	free(s->row_of);
 	free(s->column);
@@ -72,7 +72,7 @@ size_t book_sum_bytes(const struct book_sum *s)
 {
 	return sizeof(*s) + s->rows.cap * sizeof(*s->rows.at) +
 	       s->values.cap * sizeof(*s->values.at) + s->comments.cap * sizeof(*s->comments.at) +
-	       map_bytes(&s->map) + map_bytes(&s->comment_map) + s->room.cap +
+	       map_bytes(&s->map) + map_bytes(&s->comment_map) + s->u.s.room.cap +
 	       s->nrow_of * sizeof(*s->row_of) +
 	       s->nsamples * (sizeof(*s->column) + sizeof(*s->to));
 }
@@ -158,14 +158,14 @@ static void reserve_samples(struct book_sum *s, size_t n)
 	s->nsamples = n;
 }
 
-static bool find_rows(struct book_sum *s, struct reader *r, uint32_t n)
+static bool find_rows(struct book_sum *s, uint32_t n)
 {
-	get_column(r, s->column, n, false);
-	for (uint32_t i = 0; i < n; i++) {
-		if (s->column[i] >= s->nrow_of)
+	struct reader *r = &s->u.s.body;
+
+	get_rows(r, &s->u.s.dense, s->to, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (s->to[i] >= s->nrow_of)
 			return false;
-		s->to[i] = (uint32_t)s->column[i];
-	}
 	get_column(r, s->column, n, true);
 	for (uint32_t i = 0; i < n && !r->is_bad; i++) {
 		struct row row = { s->to[i], (uint32_t)s->column[i] };
@@ -285,38 +285,37 @@ static void add_head(struct book_sum *s, const struct book_head *head, const dou
 		s->head.period = head->period;
 }
 
-static bool add(struct book_sum *s, struct unpacker *u, const double *factors, struct err *e)
+static bool add(struct book_sum *s, const double *factors, struct err *e)
 {
-	uint32_t n = u->head.nsamples;
+	const struct book_head *head = &s->u.head;
+	struct reader *r = &s->u.s.body;
 
 	if (!s->has_head)
-		start_head(s, &u->head);
-	if (u->head.head != s->head.head)
+		start_head(s, head);
+	if (head->head != s->head.head)
 		return err_set(e, ERR_USAGE, "profiles of different types cannot be added");
 	reserve_stacks(s);
-	reserve_samples(s, n);
-	if (!find_rows(s, &u->r, n))
+	reserve_samples(s, head->nsamples);
+	if (!find_rows(s, head->nsamples))
 		return err_set(e, ERR_FORMAT, "samples are broken, or of another book");
-	for (uint32_t t = 0; t < u->head.ntypes; t++) {
-		get_values(&u->r, s->column, n, u->head.ntypes);
-		if (u->r.is_bad)
+	for (uint32_t t = 0; t < head->ntypes; t++) {
+		get_values(r, s->column, head->nsamples, head->ntypes);
+		if (r->is_bad)
 			return err_set(e, ERR_FORMAT, "values are broken");
-		add_column(s, t, n, factors[t]);
+		add_column(s, t, head->nsamples, factors[t]);
 	}
-	add_extras(s, &u->r);
-	find_main(s, &u->r);
-	if (u->r.is_bad)
+	add_extras(s, r);
+	find_main(s, r);
+	if (r->is_bad)
 		return err_set(e, ERR_FORMAT, "comments or mappings are broken");
-	add_head(s, &u->head, factors);
+	add_head(s, head, factors);
 	return true;
 }
 
 bool book_sum_add(struct book_sum *s, struct str packed, const double *factors, struct err *e)
 {
-	struct unpacker u;
-	bool ok = unpacker_open(&u, s->b, packed, e) && add(s, &u, factors, e);
+	bool ok = unpacker_open(&s->u, packed, e) && add(s, factors, e);
 
-	unpacker_release(&u);
 	return ok || err_wrap(e, "packed profile");
 }
 
@@ -369,14 +368,15 @@ static uint32_t *find_rows_left(const struct book_sum *s, uint32_t *n)
 	return left;
 }
 
-static void put_samples(const struct book_sum *s, struct buf *body, const uint32_t *left,
-			uint32_t n)
+static void put_samples(const struct book_sum *s, struct buf *body, struct buf *dense,
+			const uint32_t *left, uint32_t n)
 {
 	uint64_t *column = xcalloc((size_t)n + 1, sizeof(*column));
+	uint32_t *stacks = xcalloc((size_t)n + 1, sizeof(*stacks));
 
 	for (uint32_t i = 0; i < n; i++)
-		column[i] = s->rows.at[left[i]].stack;
-	put_column(body, column, n, false);
+		stacks[i] = s->rows.at[left[i]].stack;
+	put_rows(body, dense, stacks, n);
 	for (uint32_t i = 0; i < n; i++)
 		column[i] = s->rows.at[left[i]].labels;
 	put_column(body, column, n, true);
@@ -386,6 +386,7 @@ static void put_samples(const struct book_sum *s, struct buf *body, const uint32
 		put_values(body, column, n, s->head.ntypes);
 	}
 	free(column);
+	free(stacks);
 }
 
 static void put_extras(const struct book_sum *s, struct buf *body)
@@ -436,16 +437,17 @@ static void put_tables(const struct book_sum *s, struct buf *body, const uint32_
 void book_sum_pack(const struct book_sum *s, struct buf *out)
 {
 	struct book_head head = s->head;
-	struct buf body = { 0 };
+	struct buf body = { 0 }, dense = { 0 };
 	uint32_t *left = find_rows_left(s, &head.nsamples);
 	size_t begin = seal_begin(out);
 
-	put_samples(s, &body, left, head.nsamples);
+	put_samples(s, &body, &dense, left, head.nsamples);
 	put_extras(s, &body);
 	put_tables(s, &body, left, head.nsamples);
 	put_head(out, &head);
-	seal_end(out, begin, buf_view(&body), PACK_LEVEL);
+	seal_end(out, begin, buf_view(&body), buf_view(&dense), PACK_LEVEL);
 	buf_release(&body);
+	buf_release(&dense);
 	free(left);
 }
 

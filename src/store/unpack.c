@@ -14,48 +14,46 @@ void put_head(struct buf *out, const struct book_head *head)
 	put_signed(out, head->period);
 }
 
-static bool read_head(const struct book *b, struct str packed, struct book_head *head,
-		      struct reader *r, struct err *e)
+static bool read_head(struct unpacker *u, struct str packed, struct err *e)
 {
-	if (!seal_open(packed, r, e))
+	struct book_head *head = &u->head;
+	struct reader *r = &u->s.head;
+
+	if (!seal_open(&u->s, packed, e))
 		return false;
-	*head = (struct book_head){ .head = (uint32_t)get_below(r, b->heads.n) };
+	*head = (struct book_head){ .head = (uint32_t)get_below(r, u->b->heads.n) };
 	head->nsamples = (uint32_t)get_below(r, UINT32_MAX);
 	head->time = get_signed(r);
 	head->duration = get_signed(r);
 	head->period = get_signed(r);
 	if (r->is_bad)
 		return err_set(e, ERR_FORMAT, "head is broken, or of another book");
-	head->ntypes = b->heads.at[head->head].n;
+	head->ntypes = u->b->heads.at[head->head].n;
 	return true;
 }
 
 bool book_read_head(const struct book *b, struct str packed, struct book_head *head, struct err *e)
 {
-	struct reader r;
+	struct unpacker u = { .b = b };
 
-	return read_head(b, packed, head, &r, e) || err_wrap(e, "packed profile");
+	if (!read_head(&u, packed, e))
+		return err_wrap(e, "packed profile");
+	*head = u.head;
+	return true;
 }
 
-bool unpacker_open(struct unpacker *u, const struct book *b, struct str packed, struct err *e)
+bool unpacker_open(struct unpacker *u, struct str packed, struct err *e)
 {
-	struct reader r;
 	size_t bytes;
 
-	*u = (struct unpacker){ .b = b };
-	if (!read_head(b, packed, &u->head, &r, e) || !seal_body(&r, &u->room, &u->r, e))
+	if (!read_head(u, packed, e) || !seal_unpack(&u->s, e))
 		return false;
-	bytes = (size_t)(u->r.end - u->r.p);
-	/* See put_column and put_values. */
+	bytes = (size_t)(u->s.body.end - u->s.body.p) + (size_t)(u->s.dense.end - u->s.dense.p);
+	/* See put_rows and put_values. */
 	if (u->head.nsamples / 8 > bytes ||
 	    (uint64_t)u->head.nsamples * u->head.ntypes / (8 * SAME_TYPES) > bytes)
 		return err_set(e, ERR_FORMAT, "%zu bytes for %u samples", bytes, u->head.nsamples);
 	return true;
-}
-
-void unpacker_release(struct unpacker *u)
-{
-	buf_release(&u->room);
 }
 
 /* ---- values */
@@ -180,6 +178,7 @@ struct builder {
 											      */
 	struct used stacks;
 	uint64_t *column;
+	uint32_t *rows;
 };
 
 static uint32_t string_of(struct builder *x, uint32_t string)
@@ -193,7 +192,7 @@ static uint32_t string_of(struct builder *x, uint32_t string)
 
 static uint32_t get_string(struct builder *x)
 {
-	return string_of(x, (uint32_t)get_below(&x->u.r, x->u.b->strings.n));
+	return string_of(x, (uint32_t)get_below(&x->u.s.body, x->u.b->strings.n));
 }
 
 static void build_types(struct builder *x)
@@ -220,7 +219,7 @@ static void build_types(struct builder *x)
 static void build_samples(struct builder *x)
 {
 	struct profile *p = x->p;
-	struct reader *r = &x->u.r;
+	struct reader *r = &x->u.s.body;
 	const struct book *b = x->u.b;
 	uint32_t n = x->u.head.nsamples;
 
@@ -228,13 +227,14 @@ static void build_samples(struct builder *x)
 	p->samples = arena_many(x->a, n, struct sample);
 	p->values = arena_many(x->a, (size_t)n * p->ntypes, int64_t);
 	x->column = xcalloc((size_t)n + 1, sizeof(*x->column));
-	get_column(r, x->column, n, false);
+	x->rows = xcalloc((size_t)n + 1, sizeof(*x->rows));
+	get_rows(r, &x->u.s.dense, x->rows, n);
 	for (uint32_t i = 0; i < n; i++) {
-		if (x->column[i] >= b->stacks.n) {
+		if (x->rows[i] >= b->stacks.n) {
 			reader_fail(r);
 			return;
 		}
-		p->samples[i].stack = (uint32_t)x->column[i];
+		p->samples[i].stack = x->rows[i];
 		p->samples[i].row = i;
 	}
 	get_column(r, x->column, n, true);
@@ -259,7 +259,7 @@ static void build_extras(struct builder *x)
 	p->drop_frames = get_string(x);
 	p->keep_frames = get_string(x);
 	p->doc_url = get_string(x);
-	p->ncomments = get_count(&x->u.r);
+	p->ncomments = get_count(&x->u.s.body);
 	p->comments = arena_many(x->a, p->ncomments, uint32_t);
 	for (uint32_t i = 0; i < p->ncomments; i++)
 		p->comments[i] = get_string(x);
@@ -300,7 +300,7 @@ static void build_labels(struct builder *x)
 
 static struct placed get_placed(struct builder *x)
 {
-	struct reader *r = &x->u.r;
+	struct reader *r = &x->u.s.body;
 	struct placed p = { .mapping = (uint32_t)get_below(r, x->u.b->mappings.n) };
 
 	p.start = get_number(r);
@@ -331,18 +331,18 @@ static void build_mappings(struct builder *x)
 {
 	const struct book *b = x->u.b;
 	struct profile *p = x->p;
-	uint64_t layout = get_below(&x->u.r, b->layouts.n + 1);
+	uint64_t layout = get_below(&x->u.s.body, b->layouts.n + 1);
 	struct range rows = { 0 };
 
 	if (layout)
 		rows = b->layouts.at[layout - 1];
-	p->nmappings = layout ? rows.n : get_count(&x->u.r);
+	p->nmappings = layout ? rows.n : get_count(&x->u.s.body);
 	p->mappings = arena_many(x->a, p->nmappings, struct mapping);
 	x->mapping_of = xcalloc(b->mappings.n + 1, sizeof(uint32_t));
-	for (uint32_t i = 0; i < p->nmappings && !x->u.r.is_bad; i++) {
+	for (uint32_t i = 0; i < p->nmappings && !x->u.s.body.is_bad; i++) {
 		struct placed at = layout ? b->placed.at[rows.first + i] : get_placed(x);
 
-		if (x->u.r.is_bad)
+		if (x->u.s.body.is_bad)
 			return;
 		build_mapping(x, &p->mappings[i], &at);
 		x->mapping_of[at.mapping] = i + 1;
@@ -409,7 +409,7 @@ static void build_location(struct builder *x, struct location *to, uint32_t row)
 		to->mapping = x->mapping_of[l->mapping] - 1;
 		to->address += p->mappings[to->mapping].start;
 	} else if (l->mapping != NONE) {
-		reader_fail(&x->u.r);
+		reader_fail(&x->u.s.body);
 	}
 	to->is_folded = l->is_folded;
 	to->first_line = p->nlines;
@@ -424,7 +424,7 @@ static void build_locations(struct builder *x)
 {
 	const struct book *b = x->u.b;
 	struct profile *p = x->p;
-	struct reader *r = &x->u.r;
+	struct reader *r = &x->u.s.body;
 	struct used used;
 	uint32_t *rows;
 	uint64_t id = 0, nlines = 0;
@@ -464,14 +464,14 @@ static void build_function(struct builder *x, struct function *to, uint32_t row)
 static void build_functions(struct builder *x, const uint32_t *rows)
 {
 	struct profile *p = x->p;
-	bool is_given = get_ids_kind(&x->u.r);
+	bool is_given = get_ids_kind(&x->u.s.body);
 	uint64_t id = 0;
 
 	p->functions = arena_many(x->a, p->nfunctions, struct function);
 	x->function_of = xcalloc(x->u.b->functions.n + 1, sizeof(uint32_t));
 	for (uint32_t i = 0; i < p->nfunctions; i++) {
 		build_function(x, &p->functions[i], rows[i]);
-		p->functions[i].id = id = get_id(&x->u.r, is_given, id);
+		p->functions[i].id = id = get_id(&x->u.s.body, is_given, id);
 		x->function_of[rows[i]] = i + 1;
 	}
 	for (uint32_t i = 0; i < p->nlines; i++) {
@@ -480,7 +480,7 @@ static void build_functions(struct builder *x, const uint32_t *rows)
 		if (*function == NONE)
 			continue;
 		if (!x->function_of[*function])
-			reader_fail(&x->u.r);
+			reader_fail(&x->u.s.body);
 		*function = x->function_of[*function] - 1;
 	}
 }
@@ -496,7 +496,7 @@ static void build_all_functions(struct builder *x)
 	for (uint32_t i = 0; i < p->nlines; i++)
 		if (p->lines[i].function != NONE)
 			used_add(&used, p->lines[i].function);
-	rows = get_order(&x->u.r, &used, b->functions.n, &p->nfunctions);
+	rows = get_order(&x->u.s.body, &used, b->functions.n, &p->nfunctions);
 	used_release(&used);
 	build_functions(x, rows);
 	free(rows);
@@ -530,7 +530,7 @@ static void build_frames(struct builder *x)
 			uint32_t location = x->location_of[b->frames.at[s.first + k]];
 
 			if (!location)
-				reader_fail(&x->u.r);
+				reader_fail(&x->u.s.body);
 			p->stacks[n++] = location - 1;
 		}
 	}
@@ -552,24 +552,24 @@ static bool build(struct builder *x, struct err *e)
 	x->string_of = xcalloc(x->u.b->strings.n, sizeof(uint32_t));
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		steps[i](x);
-		if (x->u.r.is_bad)
+		if (x->u.s.body.is_bad)
 			return err_set(e, ERR_FORMAT, "body is broken, or of another book");
 	}
-	if (x->u.r.p != x->u.r.end)
+	if (x->u.s.body.p != x->u.s.body.end)
 		return err_set(e, ERR_FORMAT, "%zu bytes too many",
-			       (size_t)(x->u.r.end - x->u.r.p));
+			       (size_t)(x->u.s.body.end - x->u.s.body.p));
 	return true;
 }
 
 bool book_unpack(const struct book *b, struct str packed, struct arena *a, struct strings *strings,
 		 struct profile *p, struct err *e)
 {
-	struct builder x = { .p = p, .a = a };
+	struct builder x = { .u.b = b, .p = p, .a = a };
 	bool ok;
 
 	*p = (struct profile){ .strings = strings };
-	ok = unpacker_open(&x.u, b, packed, e) && build(&x, e);
-	unpacker_release(&x.u);
+	ok = unpacker_open(&x.u, packed, e) && build(&x, e);
+	sealed_release(&x.u.s);
 	used_release(&x.stacks);
 	free(x.string_of);
 	free(x.mapping_of);
@@ -578,5 +578,6 @@ bool book_unpack(const struct book *b, struct str packed, struct arena *a, struc
 	free(x.labels_of);
 	free(x.stack_of);
 	free(x.column);
+	free(x.rows);
 	return ok || err_wrap(e, "packed profile");
 }

@@ -25,12 +25,17 @@ struct store {
 	struct db *readers;
 	atomic_uint nreaders;
 	_Atomic uint64_t merge_bytes; /* memory of sums that are being made */
+	_Atomic uint64_t ndeleted;
 };
 
 /* A connection to read by, until it is given back. Statements see what has been committed when they
  * begin; those between SQL_BEGIN_READ and SQL_COMMIT all see the same. */
 struct db *store_reader(struct store *s, struct err *e);
 void store_reader_back(struct store *s, struct db *db);
+/* Of the disk: what is free, and how much of it puts leave alone, since deleting takes some too. */
+bool store_free_bytes(struct store *s, uint64_t *free_bytes, uint64_t *reserve);
+/* All files. */
+uint64_t store_disk_bytes(struct store *s);
 void store_log(struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -28,9 +28,3 @@ bool store_keep_service(struct store *s, struct str service, const struct store_
 	(void)s, (void)service, (void)keep;
 	return err_set(e, ERR_USAGE, "keeping is not there yet");
 }
-
-void store_stats(struct store *s, struct store_stats *out)
-{
-	(void)s;
-	*out = (struct store_stats){ 0 };
-}

@@ -281,15 +281,10 @@ static void fill_meta(struct arena *a, const struct writer_task *task, struct st
 /* Room is left for what makes room: deleting needs the log too. */
 static bool has_room(struct store *s, struct err *e)
 {
-	enum { RESERVE = 64 << 20, SHARE = 50 };
-	struct statvfs disk;
-	uint64_t free_bytes, reserve = RESERVE;
+	uint64_t free_bytes, reserve;
 
-	if (statvfs(s->dir, &disk))
+	if (!store_free_bytes(s, &free_bytes, &reserve))
 		return err_system(e, "statvfs", s->dir);
-	free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-	if (reserve > (uint64_t)disk.f_blocks * disk.f_frsize / SHARE)
-		reserve = (uint64_t)disk.f_blocks * disk.f_frsize / SHARE;
 	if (free_bytes >= reserve)
 		return true;
 	return err_set(e, ERR_IO,

@@ -105,9 +105,9 @@ struct store_query {
 	size_t nmatchers;
 	const struct store_id *ids; /* only these; ERR_NOTFOUND if one of them is not there */
 	size_t nids;		    /* 0: any */
-	int64_t from, to;	 /* nanoseconds; both belong to it */
-	uint64_t limit;		 /* the newest so many; 0: all */
-	const atomic_bool *stop; /* or NULL */
+	int64_t from, to;	    /* nanoseconds; both belong to it */
+	uint64_t limit;		    /* the newest so many; 0: all */
+	const atomic_bool *stop;    /* or NULL */
 };
 
 /* In order of time. */

@@ -214,9 +214,12 @@ bench:
 	tests/bench/agent.py --agent build/libkiln.so --suite ../shared/bench/runtime --work build/bench/runtime $(if $(QUICK),--quick)
 
 man: $(MAN)
+# A page ends with a table, printed by who has it.
+TAIL_kiln-agent.7 := tools/settings.sh
+TAIL_kiln-api.7 := build/kiln serve --scdoc-api
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
-	{ cat $<; $(if $(filter %.7,$*),tools/settings.sh,\
+	{ cat $<; $(or $(TAIL_$*),\
 		build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc); } | scdoc > $@
 
 install: build/kiln build/libkiln.so build/libkiln.a man

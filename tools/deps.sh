@@ -13,7 +13,7 @@ for job; do
 		;;
 	test)
 		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 libmicrohttpd12 graphviz libxml2-utils"
-		need="$need etcd-server g++ pkg-config binutils xz-utils linux-perf"
+		need="$need etcd-server g++ pkg-config binutils xz-utils linux-perf curl python3-jsonschema"
 		;;
 	browser)
 		need="$need chromium"

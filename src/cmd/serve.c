@@ -82,6 +82,10 @@ int cmd_serve(int argc, char **argv)
 		(argv[0][2] == 'c' ? args_complete : args_scdoc)(&out, &server_option_table);
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 	}
+	if (argc == 1 && strcmp(argv[0], "--scdoc-api") == 0) {
+		server_scdoc_api(&out);
+		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
+	}
 	if (!read_options(&o, &a, argc, argv, &help, &e)) {
 		arena_release(&a);
 		return fail(&e, EXIT_ERROR);

@@ -51,9 +51,13 @@ static bool fail_at(struct parser *p, size_t at, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	buf_printf(&out, "selector, column %zu: %s: %s", at + 1, why, from ? "..." : "");
-	buf_str(&out, (struct str){ p->text.p + from, at - from });
-	buf_puts(&out, " <- here");
+	buf_printf(&out, "selector, column %zu", at + 1);
+	if (at) {
+		buf_printf(&out, ", after \"%s", from ? "..." : "");
+		buf_str(&out, (struct str){ p->text.p + from, at - from });
+		buf_char(&out, '"');
+	}
+	buf_printf(&out, ": %s", why);
 	err_set(p->e, ERR_USAGE, "%.*s", STR_ARG(buf_view(&out)));
 	buf_release(&out);
 	return false;

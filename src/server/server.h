@@ -27,6 +27,9 @@ struct server {
 /* Serves until SIGINT or SIGTERM. */
 bool server_run(const struct server_options *options, struct err *e);
 
+/* The requests' part of kiln-api(7), in scdoc's language. */
+void server_scdoc_api(struct buf *out);
+
 /* ---- for the handlers of routes (routes.def) */
 
 struct call {

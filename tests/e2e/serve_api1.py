@@ -403,7 +403,7 @@ def errors(server):
     server.refuses("profiles?from=yesterday", "from", '"yesterday" is no time')
     server.refuses("profiles?from=now&to=now-1h", "from is after to")
     server.refuses("profiles?to=1794312360000", "to", "milliseconds?")
-    server.refuses("services?query=" + urllib.parse.quote('{service<"a"}'), "query: selector, column 9")
+    server.refuses("services?query=" + urllib.parse.quote('{service<"a"}'), "query: selector, column 9, after \"{service\"")
     server.refuses("services?query=" + urllib.parse.quote('{service=~"("}'), "missing closing )")
     server.refuses("merge?format=jpeg", "format", "none of: pprof folded")
     server.refuses("merge?service=web&type=cpu&from=2026-11-10&format=text&focus=(", "focus")
@@ -507,14 +507,12 @@ def examples():
     command, out = None, []
     with open(MANUAL) as f:
         for line in f:
-            line = line.rstrip("\n")
+            line = line.rstrip("\n").replace("\\\\", "\\")
             if line.startswith("$ "):
                 command, out = line[2:], []
             elif command and line == "```":
                 yield command, "\n".join(out)
                 command = None
-            elif command and command.endswith("\\"):
-                command = command[:-1] + line.strip()
             elif command is not None:
                 out.append(line)
 
@@ -533,11 +531,10 @@ def manual(server):
 
 @check("the manual has every path and every parameter")
 def manual_is_complete(server):
-    with open(MANUAL) as f:
-        text = f.read().replace("\\", "")
+    text = kiln("serve", "--scdoc-api").replace("\\", "")
     for path, methods in server.description()["paths"].items():
-        if not path.startswith("/api/1/"):
-            continue
+        if not any("description" in operation for operation in methods.values()):
+            continue # not of these tables
         if re.sub(r"{(\w+)}", lambda m: "_%s_" % m[1], path) not in text:
             raise AssertionError("%s is missing" % path)
         for operation in methods.values():

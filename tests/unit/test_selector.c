@@ -61,22 +61,27 @@ TEST(short_form)
 
 TEST(errors_say_where)
 {
-	FAILS("{service<\"a\"}",
-	      "column 9: one of = != =~ !~ must follow the name service, not '<'");
-	FAILS("{service=\"a\"", "column 13: a comma or } must follow, not the end");
-	FAILS("{service=\"a", "column 12: the \" that ends the text is missing");
+	FAILS("{service<\"a\"}", "selector, column 9, after \"{service\": one of = != =~ !~ must "
+				 "follow the name service, not '<'");
+	FAILS("{service=\"a\"",
+	      "column 13, after \"{service=\"a\"\": a comma or } must follow, not the end");
+	FAILS("{service=\"a", "the \" that ends the text is missing");
 	FAILS("{a=\"1\\.2\"}",
-	      "column 7: a backslash before '.' means nothing; write \\\\ for one");
-	FAILS("{a=\"\\x4\"}", "column 8: 1 hexadecimal digits are missing");
+	      "column 7, after \"{a=\"1\\\": a backslash before '.' means nothing; "
+	      "write \\\\ for one");
+	FAILS("{a=\"\\x4\"}", "1 hexadecimal digits are missing");
 	FAILS("{a=\"\\ud800\"}", "half of a character");
 	FAILS("{a=\"\\", "a backslash before the end");
-	FAILS("{a=~\"(\"}", "column 5: error parsing regexp: missing closing ): `(`");
+	FAILS("{a=~\"(\"}",
+	      "column 5, after \"{a=~\": error parsing regexp: missing closing ): `(`");
 	FAILS("a=~)|(", "unexpected ): `)|(`");
-	FAILS("{=\"a\"}", "column 2: a name is missing before '='");
-	FAILS("a=1,,b=2", "column 5: a name is missing before ','");
-	FAILS("{a=\"1\"} x", "column 9: nothing may follow the }, but there is 'x'");
-	FAILS("service", "column 8: one of = != =~ !~ must follow the name service, not the end");
-	FAILS("{a=\"1\" b=\"2\"}", "column 8: a comma or } must follow, not 'b'");
+	FAILS("{=\"a\"}", "column 2, after \"{\": a name is missing before '='");
+	FAILS("=a", "column 1: a name is missing before '='");
+	FAILS("a=1,,b=2", "column 5, after \"a=1,\": a name is missing before ','");
+	FAILS("{a=\"1\"} x", "nothing may follow the }, but there is 'x'");
+	FAILS("service", "column 8, after \"service\": one of = != =~ !~ must follow the name");
+	FAILS("{a=\"1\" b=\"2\"}", "a comma or } must follow, not 'b'");
+	FAILS("a_name_of_more_than_thirty_letters", "after \"...me_of_more_than_thirty_letters\":");
 	FAILS("a\x01", "must follow the name");
 }
 

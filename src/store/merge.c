@@ -111,18 +111,6 @@ static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
 	return true;
 }
 
-static bool check_types(const struct scan *scan, struct err *e)
-{
-	for (size_t i = 1; i < scan->npicked; i++)
-		if (!str_eq(scan->picked[0].type, scan->picked[i].type))
-			return err_set(e, ERR_USAGE,
-				       "profiles of several types are there, as %.*s and %.*s; "
-				       "name one type",
-				       STR_ARG(scan->picked[0].type),
-				       STR_ARG(scan->picked[i].type));
-	return scan->npicked || err_set(e, ERR_NOTFOUND, "nothing found");
-}
-
 /* ---- piles become one profile */
 
 static void average(struct merging *m, struct str type, enum store_sum how, struct profile *p)
@@ -172,7 +160,7 @@ static bool finish_one(struct merging *m, struct err *e)
 
 static bool merge(struct merging *m, struct scan *scan, enum store_sum how, struct err *e)
 {
-	if (!check_types(scan, e) || !scan_run(scan, e))
+	if (!scan_check_type(scan, e) || !scan_run(scan, e))
 		return false;
 	if (!m->out->nprofiles)
 		return err_set(e, ERR_NOTFOUND, "nothing found");

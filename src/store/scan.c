@@ -20,6 +20,18 @@ void scan_pick(struct scan *scan, struct arena *a)
 	qsort(scan->picked, scan->npicked, sizeof(*scan->picked), by_service);
 }
 
+bool scan_check_type(const struct scan *scan, struct err *e)
+{
+	for (size_t i = 1; i < scan->npicked; i++)
+		if (!str_eq(scan->picked[0].type, scan->picked[i].type))
+			return err_set(e, ERR_USAGE,
+				       "profiles of several types are there, as %.*s and %.*s; "
+				       "name one type",
+				       STR_ARG(scan->picked[0].type),
+				       STR_ARG(scan->picked[i].type));
+	return true;
+}
+
 static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
 {
 	struct scan_row r = {

@@ -35,6 +35,8 @@ struct scan {
 
 /* Which series; they lie in `a`. */
 void scan_pick(struct scan *scan, struct arena *a);
+/* Are all of one profile type? ERR_USAGE if not. */
+bool scan_check_type(const struct scan *scan, struct err *e);
 bool scan_run(struct scan *scan, struct err *e);
 
 #endif

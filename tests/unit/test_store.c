@@ -367,3 +367,99 @@ TEST(gauges_are_averaged)
 			    "15: work main\n5: main\n");
 	place_release(&p);
 }
+
+static const char *series_text(struct place *p, const struct store_series_params *params)
+{
+	struct buf out = { 0 };
+	struct store_line *lines;
+	struct err e;
+	size_t n;
+
+	if (!store_series(p->store, params, &p->w.arena, &lines, &n, &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(&out, "%.*s:", STR_ARG(lines[i].name));
+		for (size_t k = 0; k < lines[i].n; k++)
+			buf_printf(&out, " %g@%lld", lines[i].points[k].value,
+				   (long long)(lines[i].points[k].time / SECOND));
+		buf_char(&out, '\n');
+	}
+	return text_of(p, &out);
+}
+
+static void put_some(struct place *p)
+{
+	put(p, "api", "cpu", "pod=1", 100, "main;work 10\nmain 5\n");
+	put(p, "api", "cpu", "pod=1", 109, "main;work 1\n");
+	put(p, "api", "cpu", "pod=2", 101, "main;work;work 1\nmain;idle 2\n");
+	put(p, "web", "cpu", "pod=2", 121, "main;work 7\n");
+}
+
+TEST(values_over_time)
+{
+	struct place p;
+	struct store_series_params params = { .query = everything,
+					      .step = 10ll * SECOND,
+					      .how = STORE_AS_TYPE };
+
+	place_init(&p);
+	put_some(&p);
+	assert_string_equal(series_text(&p, &params), ": 19@100 7@120\n");
+	params.by = STR("service");
+	assert_string_equal(series_text(&p, &params), "api: 19@100\nweb: 7@120\n");
+	params.how = STORE_LAST;
+	assert_string_equal(series_text(&p, &params), "api: 4@100\nweb: 7@120\n");
+	params.how = STORE_MAX;
+	assert_string_equal(series_text(&p, &params), "api: 18@100\nweb: 7@120\n");
+	params.how = STORE_MEAN;
+	params.by = STR("pod");
+	assert_string_equal(series_text(&p, &params), "1: 8@100\n2: 3@100 7@120\n");
+	params = (struct store_series_params){ .query = everything,
+					       .step = 10ll * SECOND,
+					       .function = STR("work") };
+	assert_string_equal(series_text(&p, &params), ": 12@100 7@120\n");
+	params.function = STR("main");
+	params.is_flat = true;
+	assert_string_equal(series_text(&p, &params), ": 5@100 0@120\n");
+	params.query.limit = 2;
+	params.is_flat = false;
+	assert_string_equal(series_text(&p, &params), ": 1@100 7@120\n");
+	place_release(&p);
+}
+
+static const char *top_text(struct place *p, const struct store_top_params *params)
+{
+	struct buf out = { 0 };
+	struct store_top top;
+	struct err e;
+
+	if (!store_top(p->store, params, &p->w.arena, &top, &e))
+		fail_msg("%s", e.text);
+	buf_printf(&out, "%lld of %llu\n", (long long)top.total, (unsigned long long)top.nprofiles);
+	for (size_t i = 0; i < top.n; i++)
+		buf_printf(&out, "%.*s %.*s %lld %lld %llu\n", STR_ARG(top.rows[i].function),
+			   STR_ARG(top.rows[i].by), (long long)top.rows[i].flat,
+			   (long long)top.rows[i].cum, (unsigned long long)top.rows[i].nservices);
+	return text_of(p, &out);
+}
+
+TEST(top_functions_over_all_services)
+{
+	struct place p;
+	struct store_top_params params = { .query = everything };
+
+	place_init(&p);
+	put_some(&p);
+	assert_string_equal(top_text(&p, &params), "26 of 4\nwork  19 19 2\nmain  5 26 2\n"
+						   "idle  2 2 1\n");
+	params.by_cum = true;
+	params.limit = 2;
+	assert_string_equal(top_text(&p, &params), "26 of 4\nmain  5 26 2\nwork  19 19 2\n");
+	params.by_cum = false;
+	params.by = STR("service");
+	assert_string_equal(top_text(&p, &params), "26 of 4\nwork api 12 12 1\nwork web 7 7 1\n");
+	params.by = STR("week");
+	assert_string_equal(top_text(&p, &params),
+			    "26 of 4\nwork 1970-W01 19 19 2\nmain 1970-W01 5 26 2\n");
+	place_release(&p);
+}

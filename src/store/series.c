@@ -1,0 +1,326 @@
+/* series.c - values over time. */
+#include <stdlib.h>
+
+#include "store/by.h"
+#include "store/meaning.h"
+#include "store/scan.h"
+
+struct chart_line {
+	uint32_t name, unit; /* strings */
+	bool has_unit;
+};
+
+struct point {
+	uint32_t line;
+	int64_t time;
+	double value;
+	uint64_t nprofiles;
+};
+
+/* Profiles of one series that belong to one point; they come one after the other. */
+struct run {
+	const struct picked *series;
+	uint32_t line;
+	int64_t time;
+	double sum, last, max;
+	uint64_t nprofiles;
+};
+
+struct charting {
+	struct store *s;
+	const struct store_series_params *params;
+	enum store_sum how; /* not STORE_AS_TYPE, once a profile has been seen */
+	struct strings strings;
+	struct buf scratch;
+	vec(struct chart_line) lines;
+	vec(struct point) points;
+	struct map line_map, point_map;
+	uint64_t seed;
+	size_t max_points;
+	struct run run;
+	struct shelf_book *book; /* that was used last */
+	double found;		 /* weight of the function in a profile */
+};
+
+/* ---- lines and points */
+
+static bool same_line(const void *ctx, uint32_t index)
+{
+	const struct charting *c = ((const void *const *)ctx)[0];
+	const uint32_t *name = ((const void *const *)ctx)[1];
+
+	return c->lines.at[index].name == *name;
+}
+
+static uint32_t line_of(struct charting *c, struct str name)
+{
+	uint32_t string = strings_add(&c->strings, name);
+	const void *key[2] = { c, &string };
+	uint32_t i = map_put(&c->line_map, hash_mix(c->seed, string), c->lines.n, same_line, key);
+
+	if (i == c->lines.n)
+		vec_push(&c->lines, (struct chart_line){ .name = string });
+	return i;
+}
+
+static bool same_point(const void *ctx, uint32_t index)
+{
+	const struct charting *c = ((const void *const *)ctx)[0];
+	const struct run *run = ((const void *const *)ctx)[1];
+
+	return c->points.at[index].line == run->line && c->points.at[index].time == run->time;
+}
+
+static double run_value(const struct charting *c)
+{
+	switch (c->how) {
+	case STORE_LAST:
+		return c->run.last;
+	case STORE_MAX:
+		return c->run.max;
+	default:
+		return c->run.sum;
+	}
+}
+
+/* Ends the run: its value goes to its point. */
+static bool end_run(struct charting *c, struct err *e)
+{
+	const struct run *run = &c->run;
+	const void *key[2] = { c, run };
+	uint64_t hash = hash_mix(hash_mix(c->seed, (uint64_t)run->time), run->line);
+	uint32_t i;
+
+	if (!run->nprofiles)
+		return true;
+	i = map_put(&c->point_map, hash, c->points.n, same_point, key);
+	if (i == c->points.n)
+		vec_push(&c->points, (struct point){ .line = run->line, .time = run->time });
+	c->points.at[i].value += run_value(c);
+	c->points.at[i].nprofiles += run->nprofiles;
+	if (c->points.n > c->max_points)
+		return err_set(e, ERR_LIMIT,
+			       "max-memory: more than %zu points; ask for a longer step or less "
+			       "time",
+			       c->max_points);
+	c->run.nprofiles = 0;
+	return true;
+}
+
+static int64_t step_of(int64_t time, int64_t step)
+{
+	int64_t rest;
+
+	if (step <= 0)
+		return time;
+	rest = time % step;
+	/* A step before the first moment that there is begins with it. */
+	return rest < 0 && time - rest < INT64_MIN + step ? INT64_MIN
+							  : time - rest - (rest < 0 ? step : 0);
+}
+
+static bool add_value(struct charting *c, const struct scan_row *row, uint32_t line, double value,
+		      struct err *e)
+{
+	struct run *run = &c->run;
+	int64_t time = step_of(row->time, c->params->step);
+
+	if (run->nprofiles &&
+	    (run->series != row->series || run->time != time || run->line != line) &&
+	    !end_run(c, e))
+		return false;
+	if (!run->nprofiles)
+		*run = (struct run){ row->series, line, time, 0, 0, value, 0 };
+	run->sum += value;
+	run->last = value;
+	if (value > run->max)
+		run->max = value;
+	run->nprofiles += row->nprofiles;
+	return true;
+}
+
+/* ---- values of a profile */
+
+static void find_function(void *ctx, struct str name, struct str file, double flat, double cum)
+{
+	struct charting *c = ctx;
+
+	(void)file;
+	if (str_eq(name, c->params->function))
+		c->found += c->params->is_flat ? flat : cum;
+}
+
+static bool function_value(struct charting *c, const struct book *b, const struct scan_row *row,
+			   uint32_t type, double *value, struct err *e)
+{
+	struct book_sum *sum = book_sum_new(b);
+	struct book_head head;
+	double *ones = NULL;
+	bool ok = book_read_head(b, row->data, &head, e);
+
+	if (ok) {
+		ones = xcalloc((size_t)head.ntypes + 1, sizeof(*ones));
+		for (uint32_t t = 0; t < head.ntypes; t++)
+			ones[t] = 1;
+		ok = (head.head == row->head && type < head.ntypes) ||
+		     err_set(e, ERR_FORMAT, "a row and its profile do not agree");
+	}
+	ok = ok && book_sum_add(sum, row->data, ones, e);
+	c->found = 0;
+	if (ok)
+		book_sum_functions(sum, type, find_function, c);
+	*value = c->found;
+	free(ones);
+	book_sum_free(sum);
+	return ok;
+}
+
+static bool total_value(const struct scan_row *row, uint32_t type, double *value, struct err *e)
+{
+	int64_t total;
+
+	if (type >= row->totals.n / sizeof(total))
+		return err_set(e, ERR_FORMAT, "totals of a profile are damaged");
+	memcpy(&total, row->totals.p + type * sizeof(total), sizeof(total));
+	*value = (double)total;
+	return true;
+}
+
+/* The first profile says what its type means, and its unit. */
+static bool learn(struct charting *c, const struct scan_row *row, uint32_t type, uint32_t line,
+		  struct err *e)
+{
+	const struct book *b = c->book->book;
+	uint32_t unit = strings_add(&c->strings, book_type_unit(b, row->head, type));
+	struct chart_line *l = &c->lines.at[line];
+
+	if (l->has_unit && l->unit != unit)
+		return err_set(e, ERR_USAGE,
+			       "some values are in %.*s and some in %.*s; name one "
+			       "sample type",
+			       STR_ARG(c->strings.at[l->unit]), STR_ARG(c->strings.at[unit]));
+	l->unit = unit;
+	l->has_unit = true;
+	if (c->how == STORE_AS_TYPE)
+		c->how = meaning_of(row->series->type, book_type_name(b, row->head, type)) ==
+					 MEANING_GAUGE
+				 ? STORE_MEAN
+				 : STORE_SUM;
+	return true;
+}
+
+static bool add_locked(struct charting *c, const struct scan_row *row, struct err *e)
+{
+	uint32_t type = book_find_type(c->book->book, row->head, c->params->sample_type), line;
+	double value = 0;
+	bool ok;
+
+	if (type == NONE)
+		return true;
+	line = line_of(c, by_value(row->series, row->time, c->params->by, &c->scratch));
+	if (!learn(c, row, type, line, e))
+		return false;
+	if (c->params->function.n)
+		ok = function_value(c, c->book->book, row, type, &value, e);
+	else
+		ok = total_value(row, type, &value, e);
+	return ok && add_value(c, row, line, value, e);
+}
+
+static bool turn_to_book(struct charting *c, int64_t id, struct err *e)
+{
+	if (c->book && c->book->id == id)
+		return true;
+	if (c->book)
+		shelf_put_back(c->s, c->book);
+	c->book = shelf_take(c->s, id, e);
+	return c->book;
+}
+
+static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
+{
+	struct charting *c = ctx;
+	bool ok;
+
+	if (!row->book)
+		return true;
+	if (!turn_to_book(c, row->book, e))
+		return e->kind == ERR_NOTFOUND;
+	pthread_rwlock_rdlock(&c->book->lock);
+	ok = add_locked(c, row, e);
+	pthread_rwlock_unlock(&c->book->lock);
+	return ok;
+}
+
+/* ---- result */
+
+static int by_name_and_time(const void *a, const void *b, void *ctx)
+{
+	const struct charting *c = ctx;
+	const struct point *x = a, *y = b;
+
+	if (x->line != y->line)
+		return str_cmp(c->strings.at[c->lines.at[x->line].name],
+			       c->strings.at[c->lines.at[y->line].name]);
+	return (x->time > y->time) - (x->time < y->time);
+}
+
+static struct str copy_string(struct arena *a, const struct charting *c, uint32_t string)
+{
+	struct str s = c->strings.at[string];
+
+	return (struct str){ arena_copy(a, s.p, s.n), s.n };
+}
+
+static void make_lines(struct charting *c, struct arena *a, struct store_line **lines, size_t *n)
+{
+	struct store_point *to = arena_many(a, c->points.n + 1, struct store_point);
+	struct store_line *line = NULL;
+
+	if (c->points.n)
+		qsort_r(c->points.at, c->points.n, sizeof(*c->points.at), by_name_and_time, c);
+	*lines = arena_many(a, c->lines.n + 1, struct store_line);
+	*n = 0;
+	for (size_t i = 0; i < c->points.n; i++) {
+		const struct point *p = &c->points.at[i];
+		const struct chart_line *from = &c->lines.at[p->line];
+		double n_profiles = c->how == STORE_MEAN ? (double)p->nprofiles : 1;
+
+		if (!i || p->line != p[-1].line) {
+			line = &(*lines)[(*n)++];
+			*line = (struct store_line){ .name = copy_string(a, c, from->name),
+						     .unit = copy_string(a, c, from->unit),
+						     .points = &to[i] };
+		}
+		to[i] = (struct store_point){ p->time, p->value / n_profiles, p->nprofiles };
+		line->n++;
+	}
+}
+
+bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
+		  struct store_line **lines, size_t *n, struct err *e)
+{
+	struct charting c = { .s = s, .params = params, .how = params->how, .seed = map_seed() };
+	struct scan scan = { .s = s,
+			     .q = &params->query,
+			     .has_data = params->function.n,
+			     .each = add_row,
+			     .ctx = &c };
+	bool ok;
+
+	c.max_points = s->params.max_memory / 8 / sizeof(struct point);
+	strings_init(&c.strings);
+	scan_pick(&scan, a);
+	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e);
+	if (ok)
+		make_lines(&c, a, lines, n);
+	if (c.book)
+		shelf_put_back(s, c.book);
+	strings_release(&c.strings);
+	vec_release(&c.lines);
+	vec_release(&c.points);
+	map_release(&c.line_map);
+	map_release(&c.point_map);
+	buf_release(&c.scratch);
+	return ok;
+}

@@ -261,12 +261,16 @@ static void serve(struct call *c, const struct endpoint *endpoint)
 			     .stop = c->http->abandoned };
 	struct buf out = { 0 };
 	struct err e = { 0 };
+	bool ok;
 
 	c->gives_profile = endpoint->types;
-	if (!read_params(&q, &e) || !endpoint->run(&q, &out, &e))
-		reply_failure(c, &e);
-	else if (!c->reply->status)
-		reply_json(c, 200, &out);
+	ok = read_params(&q, &e) && endpoint->run(&q, &out, &e);
+	if (!c->reply->status) { /* it may have answered by itself */
+		if (ok)
+			reply_json(c, 200, &out);
+		else
+			reply_failure(c, &e);
+	}
 	buf_release(&out);
 	selector_release(&q.selector);
 }

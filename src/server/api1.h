@@ -65,7 +65,8 @@ struct endpoint {
 	size_t nparams;
 	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
 	const char *types;  /* of other content that it may answer with; blanks between them */
-	/* Writes the JSON of the answer, or answers by itself. */
+	/* Writes the JSON of the answer, or answers by itself; then it does not matter what it
+	 * returns. */
 	bool (*run)(struct request *q, struct buf *out, struct err *e);
 };
 

@@ -4,6 +4,7 @@
 
 #include "analyze/analyze.h"
 #include "http/content.h"
+#include "server/gate.h"
 
 enum { USUAL_FUNCTIONS = 100, USUAL_BOXES = 10000 };
 /* A box that is no wider than this part of the whole cannot be seen. */
@@ -60,6 +61,18 @@ bool format_options(const struct request *q, struct analyze_options *o, struct e
 	return true;
 }
 
+/* What a report needs beside the profile: about as much as its stacks take once more, and nodes and
+ * edges of its functions. */
+static uint64_t report_memory(const struct profile *p)
+{
+	uint64_t nframes = 0;
+
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		nframes += p->samples[i].nstack;
+	return nframes * 16 + p->nsamples * UINT64_C(64) + p->nlocations * UINT64_C(128) +
+	       p->nfunctions * UINT64_C(512);
+}
+
 bool format_report(struct request *q, const struct profile *p, const struct report *report,
 		   const struct analyze_options *o, void *into, struct buf *out, struct err *e)
 {
@@ -68,7 +81,8 @@ bool format_report(struct request *q, const struct profile *p, const struct repo
 		.report = report, .argument = "", .options = o, .into = into, .stop = q->stop
 	};
 	struct buf warnings = { 0 };
-	bool ok = analyze_report(&s, &request, out, &warnings, e);
+	bool ok = gate_take(q->c, report_memory(p)) &&
+		  analyze_report(&s, &request, out, &warnings, e);
 
 	buf_release(&warnings);
 	if (stop_asked(q->stop))

@@ -287,7 +287,7 @@ def diff(server):
     paths = [saved("old.pb.gz", server.get("merge", **WEB, query="version=1.0")),
              saved("new.pb.gz", server.get("merge", **WEB, query="version=1.1"))]
     equal(got["comparison"], json.loads(kiln("diff", "--json", "-n=100", *paths)))
-    rows = {f["function"]: f for f in got["comparison"]["functions"]}
+    rows = {f["name"]: f for f in got["comparison"]["functions"]}
     equal((rows["c"]["old"], rows["c"]["new"], rows["c"]["verdict"]), (900000000, 0, "less"))
     equal(got["changed"], sum(r["verdict"] in ("more", "less") for r in rows.values()))
     windows = server.get("diff", **WEB, old_to="2026-11-10T12:04:00Z", new_from="2026-11-10T12:09:00Z", parts=1)
@@ -308,7 +308,7 @@ def diff_parts(server):
 def diff_absolute(server):
     got = server.get("diff", **WEB, old="version=1.0", new="version=1.1", per="all")
     equal(got["comparison"]["compared"], "per-run")
-    rows = {f["function"]: f for f in got["comparison"]["functions"]}
+    rows = {f["name"]: f for f in got["comparison"]["functions"]}
     equal((rows["rec"]["old"], rows["rec"]["new"], rows["rec"]["delta"]), (1200000000, 1350000000, 150000000))
 
 
@@ -321,7 +321,7 @@ def diff_profile(server):
     if shutil.which("go"):
         r = subprocess.run(["go", "tool", "pprof", "-top", path], capture_output=True, text=True)
         equal([l.split() for l in r.stdout.splitlines() if l.endswith(" c")],
-              [["-0.90s", "30.00%", "30.00%", "-0.90s", "30.00%", "c"]], "go tool pprof")
+              [["-900ms", "30.00%", "30.00%", "-900ms", "30.00%", "c"]], "go tool pprof")
 
 
 @check("a difference as a flame graph, with old and new")

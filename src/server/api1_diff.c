@@ -142,14 +142,38 @@ static bool count_part(struct diff *d, struct diff_side *side, const struct stor
 	return ok;
 }
 
-/* Parts of the window are compared as runs: how much they differ among each other says how much
- * more than chance there is. Parts without profiles do not count. */
+/* From the first profile to the last: parts of a window that is mostly empty would be one. */
+static bool narrow(struct diff *d, struct diff_side *side, struct err *e)
+{
+	struct store_name *types;
+	int64_t first = INT64_MAX, last = 0;
+	size_t n;
+
+	if (!store_names(d->q->c->server->store, &side->query, STR("type"), d->q->a, &types, &n, e))
+		return err_wrap(e, "%s", side->name);
+	if (!n)
+		return err_set(e, ERR_NOTFOUND, "%s: there are no such profiles", side->name);
+	for (size_t i = 0; i < n; i++) {
+		first = types[i].first < first ? types[i].first : first;
+		last = types[i].last > last ? types[i].last : last;
+	}
+	if (first > side->query.from && first <= side->query.to)
+		side->query.from = first;
+	if (last < side->query.to && last >= side->query.from)
+		side->query.to = last;
+	return true;
+}
+
+/* Parts of the time are compared as runs: how much they differ among each other says how much more
+ * than chance there is. Parts without profiles do not count. */
 static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
 {
-	int64_t nparts = request_int(d->q, "parts");
-	int64_t window = side->query.to - side->query.from;
+	int64_t nparts = request_int(d->q, "parts"), window;
 	size_t before = d->sources.n;
 
+	if (!narrow(d, side, e))
+		return false;
+	window = side->query.to - side->query.from;
 	if (request_int(d->q, "per") == COMPARE_PER_RUN || window < nparts)
 		nparts = 1;
 	for (int64_t i = 0; i < nparts; i++) {
@@ -161,7 +185,6 @@ static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
 		if (!count_part(d, side, &part, e) && e->kind != ERR_NOTFOUND)
 			return false;
 	}
-	*e = d->sources.n > before ? (struct err){ 0 } : *e;
 	return d->sources.n > before;
 }
 

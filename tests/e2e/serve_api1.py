@@ -29,9 +29,9 @@ DAY = {"from": "2026-11-10", "to": "2026-11-11"}
 
 class Serve:
     """kiln serve on a new folder."""
-    def __init__(self, *args):
+    def __init__(self, folder, *args):
         self.process = subprocess.Popen(
-            [KILN, "serve", "--data", TMP + "/data", "--listen", "localhost:0", "--access-log=false",
+            [KILN, "serve", "--data", TMP + "/" + folder, "--listen", "localhost:0", "--access-log=false",
              "--keep-raw", "0", "--keep-minute", "0", "--keep-hour", "0", "--min-free", "0", *args],
             stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
@@ -296,9 +296,7 @@ def diff(server):
 
 @check("parts of the time are runs that are compared")
 def diff_parts(server):
-    got = server.get("diff", service="web", type="cpu", old="version=1.0", new="version=1.1",
-                     old_from="2026-11-10T12:00:00Z", old_to="2026-11-10T12:02:59Z",
-                     new_from="2026-11-10T12:10:00Z", new_to="2026-11-10T12:12:59Z", parts=3)
+    got = server.get("diff", **WEB, old="version=1.0", new="version=1.1", parts=3)
     want = json.loads(kiln("diff", "--json", "-n=100", *A3, "--", *B3))
     equal(got["comparison"], want)
     equal((got["old"]["profiles"], got["new"]["profiles"]), (3, 3))
@@ -411,6 +409,21 @@ def errors(server):
     server.refuses("nosuch", status=404)
     status, headers, _ = server.ask("/api/1/delete")
     equal((status, headers["allow"]), (405, "POST"))
+
+
+@check("reading takes the role read, deleting the role admin")
+def roles(server):
+    path = saved("tokens", b"read abc reader\nwrite def writer\nadmin ghi owner\n")
+    os.chmod(path, 0o600)
+    guarded = Serve("guarded", "--tokens", path)
+    try:
+        def status(token, target, method="GET"):
+            return guarded.ask("/api/1/" + target, method, headers={"Authorization": "Bearer " + token})[0]
+        equal(guarded.ask("/api/1/services")[0], 401)
+        equal([status(t, "services") for t in ("abc", "def", "ghi", "xyz")], [200, 403, 200, 401])
+        equal([status(t, "delete?query=service=x", "POST") for t in ("abc", "def", "ghi")], [403, 403, 200])
+    finally:
+        guarded.process.kill()
 
 
 @check("who goes away does not hold up others")
@@ -565,7 +578,7 @@ def delete(server):
 if __name__ == "__main__":
     os.mkdir(TMP + "/bin")
     os.symlink(KILN, TMP + "/bin/kiln")
-    server = Serve()
+    server = Serve("data")
     try:
         fill(server)
     except BaseException:

@@ -1,6 +1,20 @@
 /* api1_keep.c - how much there is, and less of it. */
 #include "server/api1.h"
 
+#include "server/log.h"
+
+/* What is gone should not be a riddle. */
+static void log_deletion(const struct request *q, uint64_t n)
+{
+	struct buf what = { 0 };
+
+	selector_print(&what, &q->selector);
+	log_info("%.*s deleted %llu profiles: %.*s",
+		 STR_ARG(q->c->who.n ? q->c->who : STR("somebody")), (unsigned long long)n,
+		 STR_ARG(buf_view(&what)));
+	buf_release(&what);
+}
+
 /* Everything is deleted only by who says so. */
 static bool run_delete(struct request *q, struct buf *out, struct err *e)
 {
@@ -14,6 +28,8 @@ static bool run_delete(struct request *q, struct buf *out, struct err *e)
 	if (!request_query(q, &query, e) ||
 	    !store_delete(q->c->server->store, &query, is_dry, &n, e))
 		return false;
+	if (!is_dry)
+		log_deletion(q, n);
 	buf_printf(out, "{\"dry_run\":%s,\"profiles\":%llu}\n", is_dry ? "true" : "false",
 		   (unsigned long long)n);
 	return true;

@@ -8,6 +8,7 @@ import gzip
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -413,15 +414,16 @@ def errors(server):
 
 @check("reading takes the role read, deleting the role admin")
 def roles(server):
-    path = saved("tokens", b"read abc reader\nwrite def writer\nadmin ghi owner\n")
+    reads, writes, owns, unknown = ("%s-token-for-tests-%d" % (t, os.getpid()) for t in ("read", "write", "admin", "no"))
+    path = saved("tokens", ("read %s reader\nwrite %s writer\nadmin %s owner\n" % (reads, writes, owns)).encode())
     os.chmod(path, 0o600)
     guarded = Serve("guarded", "--tokens", path)
     try:
         def status(token, target, method="GET"):
             return guarded.ask("/api/1/" + target, method, headers={"Authorization": "Bearer " + token})[0]
         equal(guarded.ask("/api/1/services")[0], 401)
-        equal([status(t, "services") for t in ("abc", "def", "ghi", "xyz")], [200, 403, 200, 401])
-        equal([status(t, "delete?query=service=x", "POST") for t in ("abc", "def", "ghi")], [403, 403, 200])
+        equal([status(t, "services") for t in (reads, writes, owns, unknown)], [200, 403, 200, 401])
+        equal([status(t, "delete?query=service=x", "POST") for t in (reads, writes, owns)], [403, 403, 200])
     finally:
         guarded.process.kill()
 
@@ -504,6 +506,34 @@ def described(server):
             status, _, text = server.ask(path + "?" + urllib.parse.urlencode({p["name"]: value}))
             if status not in (200, 400, 404) or b"no parameter" in text:
                 raise AssertionError("%s %s: %d %s" % (path, p["name"], status, text))
+
+
+ODD = ["", "0", "-1", "1", "1e308", "nan", "inf", "9223372036854775807", "99999999999999999999", "now", "now-1w", "2026-11-10",
+       "2026-11-11T00:00:00Z", "1s", "0s", "200y", "{", "{}", "{a=b", "service=web", "version=~.*", "version!~(", "type=cpu",
+       "service=~" + "a?" * 500, "x" * 5000, "\0", "\xff\xfe", "\u00e9\u2028", "a", "rec", ".*", "(", "(a*)*b", "cpu", "samples", "k=x",
+       "lat=10ms:", "1mb:2mb", "%", "&", "=", ";", "true", "week", "service"]
+
+
+@check("any values of any parameters get an answer that makes sense")
+def odd_values(server):
+    random.seed(7)
+    operations = [(path, o["parameters"]) for path, methods in server.description()["paths"].items()
+                  for method, o in methods.items() if method == "get" and "description" in o and "parameters" in o]
+    nfine = 0
+    for _ in range(600):
+        path, params = random.choice(operations)
+        query = {p["name"]: random.choice(p["schema"].get("enum", ODD)) for p in random.sample(params, min(3, len(params))) if p["in"] == "query"}
+        if random.random() < 0.8:
+            query = {**{k: v for k, v in WEB.items() if k in [p["name"] for p in params]}, **query}
+        path = path.replace("{label}", random.choice(["version", "a%2Fb", "%00", "service"])).replace("{id}", server.ids[0])
+        target = path + "?" + urllib.parse.urlencode(query, errors="surrogateescape")
+        status, headers, text = server.ask(target)
+        if status not in (200, 400, 404, 414):
+            raise AssertionError("%s: %d %s" % (target, status, text[:200]))
+        if headers["content-type"] == "application/json":
+            json.loads(text)
+        nfine += status == 200
+    equal(nfine > 100, True, "%d were right" % nfine)
 
 
 @check("how much there is")

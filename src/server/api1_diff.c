@@ -1,5 +1,5 @@
 /* api1_diff.c - what changed between two sets of profiles, and what of it is more than chance. */
-#include "server/api1.h"
+#include "server/api1_params.h"
 
 #include "analyze/analyze.h"
 #include "compare/compare.h"

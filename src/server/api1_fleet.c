@@ -1,5 +1,5 @@
 /* api1_fleet.c - over all services: the heaviest functions, and values over time. */
-#include "server/api1.h"
+#include "server/api1_params.h"
 
 #include <stdlib.h>
 

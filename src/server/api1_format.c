@@ -131,7 +131,10 @@ bool format_reply(struct request *q, const struct profile *p, const char *filena
 		o.nodecount = limit->is_set ? limit->number : USUAL_FUNCTIONS;
 	if (!format_report(q, p, f->json ? f->json : report_find(f->report), &o, q, out, e))
 		return false;
-	reply_bytes(q, out, f->type);
+	if (f == formats)
+		reply_file(q->c, out, filename);
+	else
+		reply_bytes(q, out, f->type);
 	return true;
 }
 

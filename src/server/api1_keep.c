@@ -1,5 +1,5 @@
 /* api1_keep.c - how much there is, and less of it. */
-#include "server/api1.h"
+#include "server/api1_params.h"
 
 #include "server/log.h"
 

@@ -1,5 +1,5 @@
 /* api1_names.c - what there is: services, types, labels and their values. */
-#include "server/api1.h"
+#include "server/api1_params.h"
 
 static bool find_names(struct request *q, struct str of, struct store_name **names, size_t *n,
 		       struct err *e)

@@ -1,5 +1,5 @@
 /* api1_profiles.c - single profiles: found, and shown; and all of them as one. */
-#include "server/api1.h"
+#include "server/api1_params.h"
 
 static void put_meta(struct buf *out, const struct store_meta *m)
 {

@@ -176,15 +176,16 @@ void time_print(struct buf *out, int64_t ns)
 	char text[64];
 	struct tm tm;
 	time_t t = seconds;
+	size_t n;
 
 	gmtime_r(&t, &tm);
-	buf_add(out, text, strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm));
+	n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	buf_add(out, text, n);
 	if (fraction) {
-		int n = snprintf(text, sizeof(text), ".%09" PRId64, fraction);
-
+		n = (size_t)snprintf(text, sizeof(text), ".%09" PRId64, fraction);
 		while (text[n - 1] == '0')
 			n--;
-		buf_add(out, text, (size_t)n);
+		buf_add(out, text, n);
 	}
 	buf_char(out, 'Z');
 }

@@ -5,6 +5,9 @@
 #include "compare/compare.h"
 
 #define FDR 0.05
+#define MINUTE INT64_C(60000000000)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
 
 /* One of the two. */
 struct diff_side {
@@ -164,24 +167,38 @@ static bool narrow(struct diff *d, struct diff_side *side, struct err *e)
 	return true;
 }
 
+/* Where part `i` begins. The store has sums of whole minutes, hours and days: long parts are made
+ * of those. */
+static int64_t part_start(const struct diff_side *side, int64_t nparts, int64_t i)
+{
+	int64_t length = (side->query.to - side->query.from) / nparts;
+	int64_t unit = length >= 8 * DAY      ? DAY
+		       : length >= 8 * HOUR   ? HOUR
+		       : length >= 8 * MINUTE ? MINUTE
+					      : 1;
+	int64_t start = side->query.from + length * i;
+
+	return i ? start - start % unit : start;
+}
+
 /* Parts of the time are compared as runs: how much they differ among each other says how much more
  * than chance there is. Parts without profiles do not count. */
 static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
 {
-	int64_t nparts = request_int(d->q, "parts"), window;
+	int64_t nparts = request_int(d->q, "parts");
 	size_t before = d->sources.n;
 
 	if (!narrow(d, side, e))
 		return false;
-	window = side->query.to - side->query.from;
-	if (request_int(d->q, "per") == COMPARE_PER_RUN || window < nparts)
+	if (request_int(d->q, "per") == COMPARE_PER_RUN ||
+	    side->query.to - side->query.from < nparts)
 		nparts = 1;
 	for (int64_t i = 0; i < nparts; i++) {
 		struct store_query part = side->query;
 
-		part.from += window / nparts * i;
+		part.from = part_start(side, nparts, i);
 		if (i + 1 < nparts)
-			part.to = side->query.from + window / nparts * (i + 1) - 1;
+			part.to = part_start(side, nparts, i + 1) - 1;
 		if (!count_part(d, side, &part, e) && e->kind != ERR_NOTFOUND)
 			return false;
 	}

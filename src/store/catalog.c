@@ -297,6 +297,58 @@ void counts_add(struct counts *to, const struct counts *more)
 	to->bytes += more->bytes;
 }
 
+/* ---- forgetting */
+
+static void forget_series(struct catalog *c, const int64_t *ids, size_t n)
+{
+	size_t left = 0, next = 0;
+
+	map_release(&c->series_map);
+	c->series_map = (struct map){ 0 };
+	for (size_t i = 0; i < c->series.n; i++) {
+		struct series *s = c->series.at[i];
+
+		if (next < n && s->id == ids[next]) {
+			next++;
+			s->service->nseries--;
+			free_series(s);
+			continue;
+		}
+		map_add(&c->series_map, series_hash(c, s->service->name, s->type, s->key), left);
+		c->series.at[left++] = s;
+	}
+	c->series.n = left;
+}
+
+static void forget_services(struct catalog *c, const int64_t *ids, size_t n)
+{
+	size_t left = 0, next = 0;
+
+	map_release(&c->service_map);
+	c->service_map = (struct map){ 0 };
+	for (size_t i = 0; i < c->services.n; i++) {
+		struct service *s = c->services.at[i];
+
+		if (next < n && s->id == ids[next]) {
+			next++;
+			free_service(s);
+			continue;
+		}
+		map_add(&c->service_map, service_hash(c, s->name), left);
+		c->services.at[left++] = s;
+	}
+	c->services.n = left;
+}
+
+void catalog_forget(struct catalog *c, const int64_t *series, size_t nseries,
+		    const int64_t *services, size_t nservices)
+{
+	if (nseries)
+		forget_series(c, series, nseries);
+	if (nservices)
+		forget_services(c, services, nservices);
+}
+
 /* ---- entering */
 
 static struct series *new_series(struct catalog *c, const struct wanted *w, struct err *e)

@@ -21,6 +21,7 @@ struct service {
 	int64_t id;
 	struct str name;
 	uint32_t nseries;
+	size_t nleft; /* for who counts */
 	struct shelf_book
 		*book;	 /* that new profiles go to, or NULL; of the shelf, under its lock */
 	bool is_saved;	 /* the writer's: is in the database */
@@ -70,6 +71,10 @@ void catalog_add(struct catalog *c, struct series *s, const struct counts *more)
 /* By their ids; NULL if there is none. For the opener, and whoever has `lock`. */
 struct service *catalog_service(const struct catalog *c, int64_t id);
 struct series *catalog_series(const struct catalog *c, int64_t id);
+/* Series and services, in order of id, are no more: first the series of a service, then itself.
+ * For whoever has `lock` to write. */
+void catalog_forget(struct catalog *c, const int64_t *series, size_t nseries,
+		    const int64_t *services, size_t nservices);
 void counts_add(struct counts *to, const struct counts *more);
 
 /* A series that a query finds, copied. */

@@ -96,6 +96,26 @@ struct shelf_book *shelf_find(struct shelf *shelf, int64_t id)
 	return low < shelf->books.n && shelf->books.at[low]->id == id ? shelf->books.at[low] : NULL;
 }
 
+void shelf_forget(struct shelf *shelf, const int64_t *ids, size_t n)
+{
+	size_t left = 0, next = 0;
+
+	for (size_t i = 0; i < shelf->books.n; i++) {
+		struct shelf_book *b = shelf->books.at[i];
+
+		if (next == n || b->id != ids[next]) {
+			shelf->books.at[left++] = b;
+			continue;
+		}
+		next++;
+		if (b->service->book == b)
+			b->service->book = NULL;
+		shelf->bytes -= b->bytes;
+		free_entry(b);
+	}
+	shelf->books.n = left;
+}
+
 /* ---- in memory or not */
 
 static bool read_chunks(struct db *db, struct shelf_book *b, struct book *book, struct err *e)

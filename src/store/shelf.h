@@ -24,6 +24,7 @@ struct shelf_book {
 	unsigned nusers;
 	size_t bytes;
 	uint64_t last_use;
+	uint64_t nprofiles; /* in the database, that need it */
 	/* the writer's */
 	struct book_mark saved; /* up to here it is in the database */
 	struct book_mark ends;	/* of what is being saved */
@@ -31,7 +32,6 @@ struct shelf_book {
 	uint32_t nchunks;
 	bool is_saved;
 	uint64_t saving;
-	uint64_t nprofiles;
 };
 
 struct shelf {
@@ -55,5 +55,7 @@ struct shelf_book *shelf_current(struct store *s, struct service *service, struc
 void shelf_put_back(struct store *s, struct shelf_book *b);
 /* By its id, in memory or not; NULL if there is none. Under the shelf's lock. */
 struct shelf_book *shelf_find(struct shelf *shelf, int64_t id);
+/* Books that nobody holds, in order of id, are no more. Under the shelf's lock. */
+void shelf_forget(struct shelf *shelf, const int64_t *ids, size_t n);
 
 #endif

@@ -88,7 +88,9 @@ static void note_saved(struct store *s, struct writer_task *t)
 	atomic_fetch_add(&s->writer.nputs, 1);
 	if (!b)
 		return;
+	pthread_mutex_lock(&s->shelf.lock);
 	b->nprofiles++;
+	pthread_mutex_unlock(&s->shelf.lock);
 	b->is_saved = true;
 	if (b->saving == s->writer.ncommit) {
 		b->saving = 0;
@@ -108,25 +110,41 @@ static void roll_back(struct writer *w)
 		db_do(w->db, SQL_ROLLBACK, &ignored);
 }
 
+static bool commit_profiles(struct store *s, struct writer_task *first, struct err *e)
+{
+	struct writer *w = &s->writer;
+
+	w->ncommit++;
+	for (struct writer_task *t = first; t; t = t->next)
+		if (!save_profile(w, t, e))
+			return false;
+	return db_do(w->db, SQL_COMMIT, e);
+}
+
+static bool commit_work(struct store *s, struct writer_task *t, struct err *e)
+{
+	bool ok = t->work(s, s->writer.db, t->ctx, e) && db_do(s->writer.db, SQL_COMMIT, e);
+
+	if (t->after)
+		t->after(s, t->ctx, ok);
+	return ok;
+}
+
 static bool commit_list(struct store *s, struct writer_task *first, struct err *e)
 {
 	struct writer *w = &s->writer;
-	bool ok;
+	bool ok = db_do(w->db, SQL_BEGIN, e);
 
-	w->ncommit++;
-	ok = db_do(w->db, SQL_BEGIN, e);
-	for (struct writer_task *t = first; t && ok; t = t->next)
-		ok = t->work ? t->work(s, w->db, t->ctx, e) : save_profile(w, t, e);
-	ok = ok && db_do(w->db, SQL_COMMIT, e);
+	if (ok)
+		ok = first->work ? commit_work(s, first, e) : commit_profiles(s, first, e);
 	atomic_store(&w->is_full, !ok && db_is_full(w->db));
 	if (!ok) {
 		roll_back(w);
 		return false;
 	}
 	atomic_fetch_add(&w->ncommits, 1);
-	for (struct writer_task *t = first; t; t = t->next)
-		if (!t->work)
-			note_saved(s, t);
+	for (struct writer_task *t = first; t && !first->work; t = t->next)
+		note_saved(s, t);
 	return true;
 }
 

@@ -27,8 +27,11 @@ struct writer_task {
 	uint32_t head;
 	uint64_t nsamples;
 	struct str data, totals;
-	/* or: work of its own, in a commit of its own; `work` is called between begin and commit */
+	/* or: work of its own, in a commit of its own. `work` is called between begin and commit,
+	 * and `after`, if it is not NULL, in any case after that: so what memory says can follow.
+	 */
 	bool (*work)(struct store *s, struct db *db, void *ctx, struct err *e);
+	void (*after)(struct store *s, void *ctx, bool is_ok);
 	void *ctx;
 	/* the writer's */
 	struct writer_task *next;

@@ -463,3 +463,51 @@ TEST(top_functions_over_all_services)
 			    "26 of 4\nwork 1970-W01 19 19 2\nmain 1970-W01 5 26 2\n");
 	place_release(&p);
 }
+
+TEST(deleted_is_gone_with_what_only_it_needed)
+{
+	struct place p;
+	struct store_query q = everything;
+	struct store_matcher api = { STR("service"), STORE_EQUAL, STR("api"), NULL };
+	struct store_stats stats;
+	struct err e;
+	uint64_t n;
+
+	place_init(&p);
+	put_some(&p);
+	q.to = 101ll * SECOND;
+	assert_true(store_delete(p.store, &q, true, &n, &e));
+	assert_int_equal(n, 2);
+	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@109 web@121 ");
+	assert_true(store_delete(p.store, &q, false, &n, &e));
+	assert_int_equal(n, 2);
+	assert_string_equal(find_text(&p, &everything), "api@109 web@121 ");
+	assert_string_equal(names_text(&p, &(struct store_query){ 0 }, "pod"),
+			    "1:1/1@109-109 2:1/1@121-121 ");
+	q = everything;
+	q.matchers = &api;
+	q.nmatchers = 1;
+	assert_true(store_delete(p.store, &q, false, &n, &e));
+	assert_int_equal(n, 1);
+	store_stats(p.store, &stats);
+	assert_int_equal(stats.nservices, 1);
+	assert_int_equal(stats.nseries, 1);
+	assert_int_equal(stats.nprofiles, 1);
+	assert_int_equal(stats.ndeleted, 3);
+	put(&p, "api", "cpu", "pod=1", 200, "main;work 10\nmain 5\n");
+	reopen(&p, NULL);
+	assert_string_equal(find_text(&p, &everything), "web@121 api@200 ");
+	q = everything;
+	q.limit = 1;
+	assert_true(store_delete(p.store, &q, false, &n, &e));
+	assert_int_equal(n, 1);
+	assert_string_equal(find_text(&p, &everything), "web@121 ");
+	assert_true(store_delete(p.store, &everything, false, &n, &e));
+	store_stats(p.store, &stats);
+	assert_int_equal(stats.nservices, 0);
+	assert_string_equal(find_text(&p, &everything), "");
+	put_some(&p);
+	reopen(&p, NULL);
+	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@109 web@121 ");
+	place_release(&p);
+}

@@ -1,0 +1,311 @@
+#include "store/delete.h"
+
+#include <stdlib.h>
+
+#include "base/stop.h"
+#include "store/find.h"
+
+enum { SLICE = 500 }; /* profiles that are deleted in one commit */
+
+struct doomed {
+	int64_t time, row, book;
+	uint64_t nsamples, bytes;
+};
+
+struct deletion {
+	int64_t series;
+	int64_t from, to;
+	const struct found *list; /* or NULL: all between the times, up to SLICE */
+	size_t nlist;
+	/* set by the writer */
+	struct doomed doomed[SLICE];
+	size_t n;
+	int64_t first, last; /* of what is left, if anything */
+};
+
+/* ---- profiles */
+
+static bool collect(struct deletion *d, struct db *db, sqlite3_stmt *rows, struct err *e)
+{
+	enum db_result r;
+
+	if (!rows)
+		return false;
+	while ((r = db_step(db, rows, e)) == DB_ROW && d->n < SLICE)
+		d->doomed[d->n++] =
+			(struct doomed){ db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
+					 (uint64_t)db_int(rows, 3), (uint64_t)db_int(rows, 4) };
+	sqlite3_reset(rows);
+	return r != DB_FAILED;
+}
+
+static bool collect_all(struct deletion *d, struct db *db, struct err *e)
+{
+	bool ok = true;
+
+	d->n = 0;
+	if (!d->list)
+		return collect(d, db,
+			       db_bind(db, SQL_DOOMED,
+				       DB_VALUES(DB_INT(d->series), DB_INT(d->from), DB_INT(d->to),
+						 DB_INT(SLICE)),
+				       e),
+			       e);
+	for (size_t i = 0; ok && i < d->nlist; i++)
+		ok = collect(d, db,
+			     db_bind(db, SQL_DOOMED_AT,
+				     DB_VALUES(DB_INT(d->series), DB_INT(d->list[i].time),
+					       DB_INT(d->list[i].row)),
+				     e),
+			     e);
+	return ok;
+}
+
+static bool read_ends(struct deletion *d, struct db *db, struct err *e)
+{
+	sqlite3_stmt *row = db_bind(db, SQL_ENDS, DB_VALUES(DB_INT(d->series)), e);
+
+	if (!row || db_step(db, row, e) != DB_ROW)
+		return false;
+	d->first = db_int(row, 0);
+	d->last = db_int(row, 1);
+	sqlite3_reset(row);
+	return true;
+}
+
+static bool drop_profiles(struct store *s, struct db *db, void *ctx, struct err *e)
+{
+	struct deletion *d = ctx;
+
+	(void)s;
+	if (!collect_all(d, db, e))
+		return false;
+	for (size_t i = 0; i < d->n; i++)
+		if (!db_run(db, SQL_DROP_BLOB, DB_VALUES(DB_INT(d->doomed[i].row)), e) ||
+		    !db_run(db, SQL_DROP_PROFILE,
+			    DB_VALUES(DB_INT(d->series), DB_INT(d->doomed[i].time),
+				      DB_INT(d->doomed[i].row)),
+			    e))
+			return false;
+	return read_ends(d, db, e);
+}
+
+static void note_dropped(struct store *s, void *ctx, bool is_ok)
+{
+	struct deletion *d = ctx;
+	struct series *series;
+
+	if (!is_ok)
+		return;
+	pthread_rwlock_wrlock(&s->catalog.lock);
+	series = catalog_series(&s->catalog, d->series);
+	for (size_t i = 0; series && i < d->n; i++) {
+		series->counts.nprofiles--;
+		series->counts.nsamples -= d->doomed[i].nsamples;
+		series->counts.bytes -= d->doomed[i].bytes;
+	}
+	if (series) {
+		series->counts.first = d->first;
+		series->counts.last = d->last;
+	}
+	pthread_rwlock_unlock(&s->catalog.lock);
+	pthread_mutex_lock(&s->shelf.lock);
+	for (size_t i = 0; i < d->n; i++) {
+		struct shelf_book *b = shelf_find(&s->shelf, d->doomed[i].book);
+
+		if (b)
+			b->nprofiles--;
+	}
+	pthread_mutex_unlock(&s->shelf.lock);
+	atomic_fetch_add(&s->ndeleted, d->n);
+}
+
+/* One commit. */
+static bool delete_slice(struct store *s, struct deletion *d, const atomic_bool *stop,
+			 struct err *e)
+{
+	struct writer_task task = { .work = drop_profiles, .after = note_dropped, .ctx = d };
+
+	if (stop_asked(stop))
+		return err_set(e, ERR_IO, "nobody waits for it any more");
+	return writer_do(s, &task, e);
+}
+
+bool delete_range(struct store *s, int64_t series, int64_t from, int64_t to,
+		  const atomic_bool *stop, uint64_t *n, struct err *e)
+{
+	struct deletion *d = xcalloc(1, sizeof(*d));
+	bool ok;
+
+	*d = (struct deletion){ .series = series, .from = from, .to = to };
+	do {
+		ok = delete_slice(s, d, stop, e);
+		*n += ok ? d->n : 0;
+	} while (ok && d->n == SLICE);
+	free(d);
+	return ok;
+}
+
+/* ---- what has become empty */
+
+struct sweep {
+	vec(int64_t) series, services, books;
+};
+
+static bool is_empty_series(const struct series *s)
+{
+	return !s->counts.nprofiles && !atomic_load(&s->nwaiting);
+}
+
+static bool is_empty_book(const struct shelf_book *b)
+{
+	return !b->nprofiles && !b->nusers;
+}
+
+/* Both locks are held from here to sweep_end, so that nobody uses what goes. */
+static void sweep_find(struct store *s, struct sweep *w)
+{
+	pthread_rwlock_wrlock(&s->catalog.lock);
+	pthread_mutex_lock(&s->shelf.lock);
+	for (size_t i = 0; i < s->catalog.services.n; i++)
+		s->catalog.services.at[i]->nleft = 0;
+	for (size_t i = 0; i < s->catalog.series.n; i++) {
+		struct series *series = s->catalog.series.at[i];
+
+		if (is_empty_series(series))
+			vec_push(&w->series, series->id);
+		else
+			series->service->nleft++;
+	}
+	for (size_t i = 0; i < s->shelf.books.n; i++) {
+		struct shelf_book *b = s->shelf.books.at[i];
+
+		if (is_empty_book(b))
+			vec_push(&w->books, b->id);
+		else
+			b->service->nleft++;
+	}
+	for (size_t i = 0; i < s->catalog.services.n; i++)
+		if (!s->catalog.services.at[i]->nleft)
+			vec_push(&w->services, s->catalog.services.at[i]->id);
+}
+
+static bool sweep_drop(struct store *s, struct db *db, void *ctx, struct err *e)
+{
+	struct sweep *w = ctx;
+	bool ok = true;
+
+	sweep_find(s, w);
+	for (size_t i = 0; ok && i < w->series.n; i++)
+		ok = db_run(db, SQL_DROP_SERIES, DB_VALUES(DB_INT(w->series.at[i])), e);
+	for (size_t i = 0; ok && i < w->services.n; i++)
+		ok = db_run(db, SQL_DROP_SERVICE, DB_VALUES(DB_INT(w->services.at[i])), e);
+	for (size_t i = 0; ok && i < w->books.n; i++) {
+		int64_t first = w->books.at[i] << 32;
+
+		ok = db_run(db, SQL_DROP_BOOK, DB_VALUES(DB_INT(w->books.at[i])), e) &&
+		     db_run(db, SQL_DROP_CHUNKS,
+			    DB_VALUES(DB_INT(first), DB_INT(first | 0xffffffff)), e);
+	}
+	return ok;
+}
+
+static void sweep_end(struct store *s, void *ctx, bool is_ok)
+{
+	struct sweep *w = ctx;
+
+	if (is_ok) {
+		shelf_forget(&s->shelf, w->books.at, w->books.n);
+		catalog_forget(&s->catalog, w->series.at, w->series.n, w->services.at,
+			       w->services.n);
+	}
+	pthread_mutex_unlock(&s->shelf.lock);
+	pthread_rwlock_unlock(&s->catalog.lock);
+}
+
+bool delete_empty(struct store *s, struct err *e)
+{
+	struct sweep w = { 0 };
+	struct writer_task task = { .work = sweep_drop, .after = sweep_end, .ctx = &w };
+	bool ok = writer_do(s, &task, e);
+
+	vec_release(&w.series);
+	vec_release(&w.services);
+	vec_release(&w.books);
+	return ok;
+}
+
+/* ---- what a query finds */
+
+static bool count(struct search *f, uint64_t *n, struct err *e)
+{
+	bool ok = true;
+
+	if (f->q->limit) {
+		ok = search_run(f, e);
+		*n = f->found.n;
+		return ok;
+	}
+	for (size_t i = 0; ok && i < f->npicked; i++) {
+		sqlite3_stmt *row = db_bind(f->db, SQL_COUNT,
+					    DB_VALUES(DB_INT(f->picked[i].series),
+						      DB_INT(f->q->from), DB_INT(f->q->to)),
+					    e);
+
+		ok = row && db_step(f->db, row, e) == DB_ROW;
+		if (ok) {
+			*n += (uint64_t)db_int(row, 0);
+			sqlite3_reset(row);
+		}
+	}
+	return ok;
+}
+
+/* Those of the newest that belong to one series are dropped together. */
+static bool delete_newest(struct search *f, uint64_t *n, struct err *e)
+{
+	struct deletion *d = xcalloc(1, sizeof(*d));
+	bool ok = search_run(f, e);
+
+	for (size_t i = 0; ok && i < f->found.n; i += d->nlist) {
+		*d = (struct deletion){ .series = f->picked[f->found.at[i].picked].series,
+					.list = &f->found.at[i],
+					.nlist = 1 };
+		while (i + d->nlist < f->found.n && d->nlist < SLICE &&
+		       f->found.at[i + d->nlist].picked == f->found.at[i].picked)
+			d->nlist++;
+		ok = delete_slice(f->s, d, f->q->stop, e);
+		*n += ok ? d->n : 0;
+	}
+	free(d);
+	return ok;
+}
+
+static bool delete_found(struct search *f, uint64_t *n, struct err *e)
+{
+	bool ok = true;
+
+	if (f->q->limit)
+		ok = delete_newest(f, n, e);
+	for (size_t i = 0; ok && !f->q->limit && i < f->npicked; i++)
+		ok = delete_range(f->s, f->picked[i].series, f->q->from, f->q->to, f->q->stop, n,
+				  e);
+	return ok && delete_empty(f->s, e);
+}
+
+bool store_delete(struct store *s, const struct store_query *q, bool dry_run, uint64_t *n,
+		  struct err *e)
+{
+	struct search f = { .s = s, .q = q };
+	struct arena scratch = { 0 };
+	bool ok;
+
+	*n = 0;
+	f.picked = catalog_pick(&s->catalog, q, &scratch, &f.npicked);
+	f.db = store_reader(s, e);
+	ok = f.db && (dry_run ? count(&f, n, e) : delete_found(&f, n, e));
+	store_reader_back(s, f.db);
+	vec_release(&f.found);
+	arena_release(&scratch);
+	return ok;
+}

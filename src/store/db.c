@@ -121,13 +121,16 @@ static bool set_up(struct db *db, bool is_writer, struct err *e)
 
 	sqlite3_extended_result_codes(db->sqlite, 1);
 	sqlite3_busy_timeout(db->sqlite, BUSY_MS);
-	snprintf(text, sizeof(text),
-		 "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-%d;",
-		 PAGE_BYTES, CACHE_KB);
+	snprintf(text, sizeof(text), "PRAGMA cache_size=-%d;", CACHE_KB);
 	if (!run_text(db, text, e))
 		return false;
 	if (!is_writer)
 		return true;
+	/* For a new file. */
+	snprintf(text, sizeof(text), "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL;",
+		 PAGE_BYTES);
+	if (!run_text(db, text, e))
+		return false;
 	if (!run_text(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", e) ||
 	    !check_format(db, e))
 		return false;

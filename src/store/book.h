@@ -58,6 +58,8 @@ bool book_read_head(const struct book *b, struct str packed, struct book_head *h
 /* The sample types of a head: strings of the book, good as long as it is. */
 struct str book_type_name(const struct book *b, uint32_t head, uint32_t type);
 struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type);
+/* How many there are; 0 of a head that is not there. */
+uint32_t book_ntypes(const struct book *b, uint32_t head);
 /* Which sample type `name` is, "" for the default one; NONE if the head, which may come from a
  * damaged file, has no such type. */
 uint32_t book_find_type(const struct book *b, uint32_t head, struct str name);

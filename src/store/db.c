@@ -34,6 +34,7 @@ static const char schema[] =
 	"NULL,"
 	" id BLOB NOT NULL, book INTEGER NOT NULL, head INTEGER NOT NULL,"
 	" nsamples INTEGER NOT NULL, bytes INTEGER NOT NULL, totals BLOB NOT NULL,"
+	" duration INTEGER NOT NULL,"
 	" PRIMARY KEY(series, time, row)) WITHOUT ROWID;"
 	"CREATE UNIQUE INDEX profiles_by_id ON profiles(id);"
 	"CREATE TABLE blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);";

@@ -5,8 +5,11 @@
 #include "base/str.h"
 
 enum meaning {
-	MEANING_COUNTER, /* of what happened in the profile's time: added */
-	MEANING_GAUGE,	 /* of what there was at one moment: averaged */
+	MEANING_COUNTER,    /* of what happened in the profile's time: added */
+	MEANING_GAUGE,	    /* of what there was at one moment: averaged */
+	MEANING_CUMULATIVE, /* of what happened since the process began: differences are added. In a
+			       profile that has a duration they have been taken already, so there
+			       it is a counter */
 };
 
 /* `profile_type` as it was pushed ("heap"), `sample_type` as in the profile ("inuse_space"). */

@@ -27,6 +27,7 @@ struct merging {
 	/* the first of them, as it is: if it is the only one it is returned so */
 	struct buf first;
 	int64_t first_book;
+	bool has_corrections;
 };
 
 /* ---- sums become piles */
@@ -83,6 +84,10 @@ static void note_row(struct merging *m, const struct scan_row *row)
 {
 	struct store_merged *out = m->out;
 
+	if (!row->nprofiles) {
+		m->has_corrections = true;
+		return;
+	}
 	if (!out->nprofiles || row->time < out->first)
 		out->first = row->time;
 	if (!out->nprofiles || row->time > out->last)
@@ -164,7 +169,7 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 		return false;
 	if (!m->out->nprofiles)
 		return err_set(e, ERR_NOTFOUND, "nothing found");
-	if (m->out->nprofiles == 1)
+	if (m->out->nprofiles == 1 && !m->has_corrections)
 		return finish_one(m, e);
 	if (!finish_piles(m, &m->out->profile, e))
 		return false;
@@ -182,6 +187,7 @@ bool store_merge(struct store *s, const struct store_query *q, enum store_sum ho
 				      : how == STORE_MAX ? SCAN_MAX
 							 : SCAN_ALL,
 			     .has_data = true,
+			     .as_type = how == STORE_AS_TYPE,
 			     .each = add_row,
 			     .after_service = end_service,
 			     .ctx = &m };

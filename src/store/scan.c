@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/stop.h"
+#include "store/delta.h"
 #include "store/find.h"
 
 static int by_service(const void *a, const void *b)
@@ -32,23 +33,58 @@ bool scan_check_type(const struct scan *scan, struct err *e)
 	return true;
 }
 
-static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
+static struct scan_row read_row(const struct scan *scan, const struct picked *p, sqlite3_stmt *row)
 {
-	struct scan_row r = {
+	return (struct scan_row){
 		.series = p,
 		.time = db_int(row, 0),
 		.row = db_int(row, 1),
 		.book = db_int(row, 2),
 		.head = (uint32_t)db_int(row, 3),
 		.totals = db_blob(row, 4),
+		.duration = db_int(row, 5),
+		.data = scan->has_data ? db_blob(row, 6) : STR(""),
 		.nprofiles = 1,
 	};
+}
+
+/* Of the first row of a series: what was before it, if that matters. */
+static bool give_base(struct scan *scan, const struct scan_row *first, struct err *e)
+{
+	const struct picked *p = first->series;
+	int64_t since =
+		first->time < INT64_MIN + DELTA_MAX_GAP ? INT64_MIN : first->time - DELTA_MAX_GAP;
+	sqlite3_stmt *row;
+	struct scan_row base;
+	enum db_result r;
+
+	if (!deltas_wants_base(scan->deltas, first))
+		return true;
+	row = db_bind(scan->db, SQL_BEFORE,
+		      DB_VALUES(DB_INT(p->series), DB_INT(first->time), DB_INT(first->row),
+				DB_INT(since)),
+		      e);
+	r = row ? db_step(scan->db, row, e) : DB_FAILED;
+	if (r == DB_ROW) {
+		base = read_row(scan, p, row);
+		deltas_base(scan->deltas, &base);
+		sqlite3_reset(row);
+	}
+	return r != DB_FAILED;
+}
+
+static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
+{
+	struct scan_row r = read_row(scan, p, row);
 
 	if (stop_asked(scan->q->stop))
 		return err_set(e, ERR_IO, "nobody waits for it any more");
-	if (scan->has_data)
-		r.data = db_blob(row, 5);
-	return scan->each(scan->ctx, &r, e);
+	if (!scan->deltas)
+		return scan->each(scan->ctx, &r, e);
+	if (scan->last_series != p && !give_base(scan, &r, e))
+		return false;
+	scan->last_series = p;
+	return deltas_add(scan->deltas, &r, e);
 }
 
 static bool give_rows(struct scan *scan, const struct picked *p, sqlite3_stmt *rows, struct err *e)
@@ -148,6 +184,8 @@ static bool ends_service(const struct scan *scan, size_t i)
 
 static bool after(struct scan *scan, size_t i, struct err *e)
 {
+	if (scan->deltas && !deltas_end(scan->deltas, e))
+		return false;
 	return !scan->after_service || !ends_service(scan, i) || scan->after_service(scan->ctx, e);
 }
 
@@ -195,9 +233,13 @@ static bool scan_newest(struct scan *scan, struct err *e)
 
 bool scan_run(struct scan *scan, struct err *e)
 {
+	struct deltas deltas = {
+		.s = scan->s, .each = scan->each, .ctx = scan->ctx, .step = scan->step
+	};
 	struct err ignored;
 	bool ok;
 
+	scan->deltas = scan->as_type && scan->which == SCAN_ALL ? &deltas : NULL;
 	scan->db = store_reader(scan->s, e);
 	if (!scan->db)
 		return false;
@@ -205,5 +247,6 @@ bool scan_run(struct scan *scan, struct err *e)
 	     (scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e));
 	db_do(scan->db, SQL_COMMIT, &ignored);
 	store_reader_back(scan->s, scan->db);
+	deltas_release(&deltas);
 	return ok;
 }

@@ -11,10 +11,14 @@ struct scan_row {
 	int64_t time, row;
 	int64_t book; /* 0: it is no profile */
 	uint32_t head;
-	struct str totals;  /* int64_t of each type; may be damaged */
-	struct str data;    /* packed; only if the scan has_data */
-	uint64_t nprofiles; /* that it is the sum of */
+	struct str totals; /* int64_t of each type; may be damaged */
+	struct str data;   /* packed; only if the scan has_data */
+	int64_t duration;
+	uint64_t nprofiles;    /* that it is the sum of; 0: it corrects another row's values */
+	const double *factors; /* of each type: its values count so many times; NULL: once */
 };
+
+typedef bool scan_each(void *ctx, const struct scan_row *row, struct err *e);
 
 enum scan_which { SCAN_ALL, SCAN_LAST, SCAN_MAX }; /* the last two: of each series */
 
@@ -23,7 +27,9 @@ struct scan {
 	const struct store_query *q; /* its limit holds for SCAN_ALL */
 	enum scan_which which;
 	bool has_data;
-	bool (*each)(void *ctx, const struct scan_row *row, struct err *e);
+	bool as_type; /* what counts from a process's start comes as differences; of SCAN_ALL */
+	int64_t step; /* times of one step (multiples of it) need not be told apart; 0: of all */
+	scan_each *each;
 	/* After the last row of a service; or NULL. */
 	bool (*after_service)(void *ctx, struct err *e);
 	void *ctx;
@@ -31,6 +37,9 @@ struct scan {
 	struct picked *picked;
 	size_t npicked;
 	struct db *db;
+	/* own */
+	struct deltas *deltas;
+	const struct picked *last_series;
 };
 
 /* Which series; they lie in `a`. */

@@ -91,7 +91,7 @@ static bool end_run(struct charting *c, struct err *e)
 	uint64_t hash = hash_mix(hash_mix(c->seed, (uint64_t)run->time), run->line);
 	uint32_t i;
 
-	if (!run->nprofiles)
+	if (!run->series)
 		return true;
 	i = map_put(&c->point_map, hash, c->points.n, same_point, key);
 	if (i == c->points.n)
@@ -103,7 +103,7 @@ static bool end_run(struct charting *c, struct err *e)
 			       "max-memory: more than %zu points; ask for a longer step or less "
 			       "time",
 			       c->max_points);
-	c->run.nprofiles = 0;
+	c->run.series = NULL;
 	return true;
 }
 
@@ -125,11 +125,10 @@ static bool add_value(struct charting *c, const struct scan_row *row, uint32_t l
 	struct run *run = &c->run;
 	int64_t time = step_of(row->time, c->params->step);
 
-	if (run->nprofiles &&
-	    (run->series != row->series || run->time != time || run->line != line) &&
+	if (run->series && (run->series != row->series || run->time != time || run->line != line) &&
 	    !end_run(c, e))
 		return false;
-	if (!run->nprofiles)
+	if (!run->series)
 		*run = (struct run){ row->series, line, time, 0, 0, value, 0 };
 	run->sum += value;
 	run->last = value;
@@ -155,22 +154,22 @@ static bool function_value(struct charting *c, const struct book *b, const struc
 {
 	struct book_sum *sum = book_sum_new(b);
 	struct book_head head;
-	double *ones = NULL;
+	double *factors = NULL;
 	bool ok = book_read_head(b, row->data, &head, e);
 
 	if (ok) {
-		ones = xcalloc((size_t)head.ntypes + 1, sizeof(*ones));
-		for (uint32_t t = 0; t < head.ntypes; t++)
-			ones[t] = 1;
 		ok = (head.head == row->head && type < head.ntypes) ||
 		     err_set(e, ERR_FORMAT, "a row and its profile do not agree");
+		factors = xcalloc((size_t)head.ntypes + 1, sizeof(*factors));
+		for (uint32_t t = 0; ok && t < head.ntypes; t++)
+			factors[t] = row->factors ? row->factors[t] : 1;
 	}
-	ok = ok && book_sum_add(sum, row->data, ones, e);
+	ok = ok && book_sum_add(sum, row->data, factors, e);
 	c->found = 0;
 	if (ok)
 		book_sum_functions(sum, type, find_function, c);
 	*value = c->found;
-	free(ones);
+	free(factors);
 	book_sum_free(sum);
 	return ok;
 }
@@ -182,7 +181,7 @@ static bool total_value(const struct scan_row *row, uint32_t type, double *value
 	if (type >= row->totals.n / sizeof(total))
 		return err_set(e, ERR_FORMAT, "totals of a profile are damaged");
 	memcpy(&total, row->totals.p + type * sizeof(total), sizeof(total));
-	*value = (double)total;
+	*value = (double)total * (row->factors ? row->factors[type] : 1);
 	return true;
 }
 
@@ -304,6 +303,8 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 	struct scan scan = { .s = s,
 			     .q = &params->query,
 			     .has_data = params->function.n,
+			     .as_type = params->how == STORE_AS_TYPE,
+			     .step = params->step > 0 ? params->step : 1,
 			     .each = add_row,
 			     .ctx = &c };
 	bool ok;

@@ -230,6 +230,7 @@ static bool put_profile(struct store *s, const struct profile *p, struct writer_
 		task->book = b;
 		task->head = head.head;
 		task->nsamples = p->nsamples;
+		task->duration = p->duration_nanos;
 		task->data = buf_view(&packed);
 		task->totals = buf_view(&totals);
 		ok = writer_do(s, task, e);

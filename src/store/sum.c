@@ -87,6 +87,11 @@ struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type)
 	return b->strings.at[b->types.at[b->heads.at[head].first + type].unit];
 }
 
+uint32_t book_ntypes(const struct book *b, uint32_t head)
+{
+	return head < b->heads.n ? b->heads.at[head].n : 0;
+}
+
 uint32_t book_find_type(const struct book *b, uint32_t head, struct str name)
 {
 	const struct book_types *types;

@@ -94,6 +94,17 @@ static struct sum *find_sum(struct sums *m, struct shelf_book *b, const struct b
 	return &m->at.at[i];
 }
 
+/* Does the row count at all? In a run of differences most do not. */
+static bool counts(const struct scan_row *row, uint32_t ntypes)
+{
+	if (!row->factors)
+		return true;
+	for (uint32_t t = 0; t < ntypes; t++)
+		if (row->factors[t] != 0)
+			return true;
+	return false;
+}
+
 static bool add_locked(struct sums *m, struct shelf_book *b, const struct scan_row *row,
 		       uint64_t group, struct err *e)
 {
@@ -103,10 +114,15 @@ static bool add_locked(struct sums *m, struct shelf_book *b, const struct scan_r
 
 	if (!book_read_head(b->book, row->data, &head, e))
 		return false;
+	if (head.head != row->head)
+		return err_set(e, ERR_FORMAT, "its sample types are not those that are noted");
 	while (m->ones.n < head.ntypes)
 		vec_push(&m->ones, 1.0);
 	sum = find_sum(m, b, &head, group);
-	if (!book_sum_add(sum->sum, row->data, m->ones.at, e))
+	/* The first one tells the types. */
+	if (sum->bytes && !counts(row, head.ntypes))
+		return true;
+	if (!book_sum_add(sum->sum, row->data, row->factors ? row->factors : m->ones.at, e))
 		return false;
 	bytes = book_sum_bytes(sum->sum);
 	m->bytes += bytes - sum->bytes;

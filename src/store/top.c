@@ -6,6 +6,8 @@
 #include "store/meaning.h"
 #include "store/sums.h"
 
+#define DAY ((int64_t)24 * 3600 * 1000000000) /* weeks are whole days */
+
 struct weight {
 	uint32_t function, file, by; /* strings */
 	double flat, cum;
@@ -213,6 +215,8 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	struct scan scan = { .s = s,
 			     .q = &params->query,
 			     .has_data = true,
+			     .as_type = true,
+			     .step = str_eq(params->by, STR("week")) ? DAY : 0,
 			     .each = add_row,
 			     .after_service = end_service,
 			     .ctx = &t };

@@ -72,7 +72,8 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	return db_run(w->db, SQL_NEW_PROFILE,
 		      DB_VALUES(DB_INT(t->series->id), DB_INT(t->time), DB_INT(row), DB_BLOB(id),
 				DB_INT(t->book ? t->book->id : 0), DB_INT(t->head),
-				DB_INT(t->nsamples), DB_INT(t->data.n), DB_BLOB(t->totals)),
+				DB_INT(t->nsamples), DB_INT(t->data.n), DB_BLOB(t->totals),
+				DB_INT(t->duration)),
 		      e) &&
 	       db_run(w->db, SQL_NEW_BLOB, DB_VALUES(DB_INT(row), DB_BLOB(t->data)), e);
 }

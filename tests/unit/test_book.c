@@ -519,7 +519,7 @@ TEST(sums_are_exact_until_they_are_scaled_and_then_rounded)
 	add_times(b, s, &p, -1);
 	book_sum_scale(s, 0, 0.5);
 	sum = sum_of(&w, s, b);
-	assert_string_equal(samples_text(&w, &sum), "-3: b main\n3: a main\n1: c main\n");
+	assert_string_equal(samples_text(&w, &sum), "3: a main\n-3: b main\n1: c main\n");
 	add_times(b, s, &p, 0.25);
 	assert_true(book_sum_total(s, 0) == 1.75);
 	book_sum_free(s);

@@ -19,7 +19,8 @@ static void cut(struct search *f)
 {
 	size_t limit = f->q->limit < f->found.n ? (size_t)f->q->limit : f->found.n;
 
-	qsort(f->found.at, f->found.n, sizeof(*f->found.at), by_time);
+	if (f->found.n)
+		qsort(f->found.at, f->found.n, sizeof(*f->found.at), by_time);
 	if (!f->q->limit || limit == f->found.n)
 		return;
 	memmove(f->found.at, f->found.at + f->found.n - limit, limit * sizeof(*f->found.at));

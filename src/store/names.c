@@ -75,7 +75,8 @@ static void join(struct listing *l)
 {
 	size_t n = 0;
 
-	qsort(l->names.at, l->names.n, sizeof(*l->names.at), by_name);
+	if (l->names.n)
+		qsort(l->names.at, l->names.n, sizeof(*l->names.at), by_name);
 	for (size_t i = 0; i < l->names.n; i++) {
 		const struct store_name *more = &l->names.at[i];
 		struct store_name *last = n ? &l->names.at[n - 1] : NULL;

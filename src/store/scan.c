@@ -18,7 +18,8 @@ static int by_service(const void *a, const void *b)
 void scan_pick(struct scan *scan, struct arena *a)
 {
 	scan->picked = catalog_pick(&scan->s->catalog, scan->q, a, &scan->npicked);
-	qsort(scan->picked, scan->npicked, sizeof(*scan->picked), by_service);
+	if (scan->npicked)
+		qsort(scan->picked, scan->npicked, sizeof(*scan->picked), by_service);
 }
 
 bool scan_check_type(const struct scan *scan, struct err *e)

@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -509,5 +509,103 @@ TEST(deleted_is_gone_with_what_only_it_needed)
 	put_some(&p);
 	reopen(&p, NULL);
 	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@109 web@121 ");
+	place_release(&p);
+}
+
+enum { THREADS = 6, EACH = 40 };
+
+struct busy {
+	struct place *p;
+	int number;
+	int nfailed;
+};
+
+static void *put_many(void *ctx)
+{
+	struct busy *b = ctx;
+	struct world w;
+
+	world_init(&w);
+	for (int i = 0; i < EACH; i++) {
+		struct buf text = { 0 };
+		struct profile profile;
+		struct store_label label = { STR("pod"), { "0123456789" + i % 3, 1 } };
+		struct store_new new = { .service = { "abc" + b->number % 2, 1 },
+					 .type = STR("cpu"),
+					 .labels = &label,
+					 .nlabels = 1,
+					 .created = (1000 + i) * (int64_t)SECOND,
+					 .profile = &profile };
+		struct store_meta meta;
+		struct err e;
+
+		buf_printf(&text, "main;work%d;f%d 1\nmain 1\n", b->number, i);
+		if (!profile_read(&profile, &w.arena, &w.strings, buf_view(&text), 1 << 20, &e) ||
+		    !store_put(b->p->store, &new, &w.arena, &meta, &e))
+			b->nfailed++;
+		buf_release(&text);
+	}
+	world_release(&w);
+	return NULL;
+}
+
+static void *query_many(void *ctx)
+{
+	struct busy *b = ctx;
+	struct world w;
+
+	world_init(&w);
+	for (int i = 0; i < EACH; i++) {
+		struct store_merged merged;
+		struct store_meta *metas;
+		struct store_top top;
+		struct store_top_params params = { .query = everything };
+		struct store_query q = everything;
+		struct err e;
+		uint64_t ndeleted;
+		size_t n;
+
+		if (!store_merge(b->p->store, &everything, STORE_SUM, &w.arena, &w.strings, &merged,
+				 &e) &&
+		    e.kind != ERR_NOTFOUND)
+			b->nfailed++;
+		if (!store_find(b->p->store, &everything, &w.arena, &metas, &n, &e) ||
+		    !store_top(b->p->store, &params, &w.arena, &top, &e))
+			b->nfailed++;
+		q.from = 5000ll * SECOND;
+		if (i % 8 == 0 && !store_delete(b->p->store, &q, false, &ndeleted, &e))
+			b->nfailed++;
+	}
+	world_release(&w);
+	return NULL;
+}
+
+TEST(threads_put_and_ask_at_the_same_time)
+{
+	struct place p;
+	pthread_t threads[THREADS + 2];
+	struct busy busy[THREADS + 2];
+	struct store_merged merged;
+	/* So little that books are dropped from memory and read again. */
+	struct store_params params = { .max_memory = 4 << 20 };
+
+	place_init(&p);
+	reopen(&p, &params);
+	for (int i = 0; i < THREADS + 2; i++) {
+		busy[i] = (struct busy){ &p, i, 0 };
+		assert_int_equal(pthread_create(&threads[i], NULL,
+						i < THREADS ? put_many : query_many, &busy[i]),
+				 0);
+	}
+	for (int i = 0; i < THREADS + 2; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(busy[i].nfailed, 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		merge_text(&p, &everything, STORE_SUM, &merged);
+		assert_int_equal(merged.nprofiles, THREADS * EACH);
+		assert_int_equal(merged.profile.nsamples, THREADS * EACH + 1);
+		reopen(&p, &params);
+	}
 	place_release(&p);
 }

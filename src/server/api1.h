@@ -76,7 +76,7 @@ struct endpoint {
 #define API1_ENDPOINTS(each)                                                                    \
 	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile) \
 		each(merge) each(diff) each(top) each(series) each(delete) each(stats)          \
-			each(openapi)
+			each(refusals) each(openapi)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

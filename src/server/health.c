@@ -140,15 +140,3 @@ void health_metrics(struct call *c)
 	c->reply->status = 200;
 	c->reply->content = http_content_new(&text, "text/plain; version=0.0.4; charset=utf-8");
 }
-
-/* ---- refusals */
-
-void health_refusals(struct call *c)
-{
-	struct buf json = { 0 };
-
-	buf_puts(&json, "{\"code\":200,\"body\":");
-	refusals_json(&json, c->server->limits->refusals);
-	buf_puts(&json, "}\n");
-	reply_json(c, 200, &json);
-}

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -304,9 +305,13 @@ static void on_open(struct http_server *s, struct MHD_Connection *connection, vo
 {
 	const union MHD_ConnectionInfo *fd = s->info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct peer *peer = xcalloc(1, sizeof(*peer));
+	int on = 1;
 
 	*peer_of = peer;
 	peer->fd = fd ? fd->connect_fd : -1;
+	/* By TLS head and body of an answer are written apart: the second would wait for the peer
+	 * to have got the first. */
+	setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	set_deadline(s, peer, now_ms(), 0);
 	pthread_mutex_lock(&s->lock);
 	s->stats.naccepted++;
@@ -652,7 +657,7 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 	return !x->reply.status || must_swallow(x) ? MHD_YES : send_reply(x);
 }
 
-/* At least `least`, and no more than was announced. */
+/* At least `least`; otherwise no more than was announced, or may be. */
 static size_t next_grant(const struct exchange *x, size_t least)
 {
 	size_t more = x->granted_bytes < MAX_GRANT_BYTES ? x->granted_bytes : MAX_GRANT_BYTES;
@@ -660,6 +665,8 @@ static size_t next_grant(const struct exchange *x, size_t least)
 
 	if (announced && grant > announced)
 		grant = announced;
+	if (grant > x->max_body_bytes)
+		grant = x->max_body_bytes;
 	return grant > least ? grant : least;
 }
 
@@ -673,12 +680,12 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 		set_deadline(x->server, x->peer, x->start_ms, x->swallowed);
 		return x->swallowed <= SWALLOW_BYTES ? MHD_YES : MHD_NO;
 	}
-	if (n > x->max_body_bytes - x->body.n) {
-		reply_text(&x->reply, 413, "the body of the request is too large\n");
-	} else if (params->grow && x->body.n + n > x->granted_bytes) {
+	if (params->grow && x->body.n + n > x->granted_bytes) {
 		x->granted_bytes = next_grant(x, x->body.n + n);
 		params->grow(params->ctx, &x->call, x->granted_bytes, &x->reply);
 	}
+	if (!x->reply.status && n > x->max_body_bytes - x->body.n)
+		reply_text(&x->reply, 413, "the body of the request is too large\n");
 	if (x->reply.status) {
 		buf_release(&x->body);
 		x->body = (struct buf){ 0 };
@@ -841,7 +848,7 @@ static bool start_daemon(struct http_server *s, struct err *e)
 {
 	unsigned cores = (unsigned)parallel_cores();
 	unsigned threads = cores < MIN_SOCKET_THREADS ? MIN_SOCKET_THREADS : cores;
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+	unsigned flags = MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem tls[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.certificate.p },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.key.p },
@@ -851,10 +858,13 @@ static bool start_daemon(struct http_server *s, struct err *e)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
-	if (s->tls.certificate.n)
-		flags |= MHD_USE_TLS;
-	else
+	/* With epoll it asks again and again for the rest of a handshake that does not come. */
+	if (s->tls.certificate.n) {
+		flags |= MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD;
+	} else {
+		flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
 		tls[0].option = MHD_OPTION_END;
+	}
 	s->daemon =
 		s->start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
 			 MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,

@@ -16,7 +16,10 @@
 
 enum {
 	WAIT_MS = 2000,
-	HANDLERS = 32,
+	WAIT_TURN_MS = 10000,
+	WAIT_LARGE_MS = 5000,
+	LARGE_BYTES = 4 << 20,
+	HANDLERS = 48,
 	SMALL_BODY = 64 << 10,
 	SPARE_FDS = 256,	   /* for files of the store */
 	MEMORY_PER_BODY_BYTE = 2,  /* as the buffer grows */
@@ -159,6 +162,16 @@ static const char *bytes_text(const struct call *c, uint64_t n)
 
 /* ---- memory */
 
+static bool is_ingest(const struct visit *v)
+{
+	return v->route->role == ROLE_WRITE;
+}
+
+static size_t max_body(const struct call *c)
+{
+	return is_ingest(visit_of(c)) ? (size_t)c->server->options->max_body : SMALL_BODY;
+}
+
 static void refuse_memory(struct call *c, uint64_t bytes)
 {
 	uint64_t total = c->server->limits->memory.total;
@@ -201,7 +214,10 @@ void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_
 	struct visit *v = http->user;
 	uint64_t need = (uint64_t)nbytes * MEMORY_PER_BODY_BYTE;
 
-	if (need > v->memory)
+	if (nbytes > max_body(&c))
+		gate_refuse(&c, 413, "max-body", "a body of more than %s",
+			    bytes_text(&c, max_body(&c)));
+	else if (need > v->memory)
 		take_memory(&c, need - v->memory, 0);
 }
 
@@ -290,14 +306,15 @@ static bool check_site(struct call *c)
 /* ---- how much, how fast */
 
 /* Whoever has an IPv6 address has 2^64 of them. */
-static struct str client_key(const struct call *c, char text[INET6_ADDRSTRLEN])
+static struct str client_key(const struct http_call *http, char text[INET6_ADDRSTRLEN])
 {
+	const struct visit *v = http->user;
 	struct in6_addr v6;
 
-	if (visit_of(c)->who.n)
-		return visit_of(c)->who;
-	if (inet_pton(AF_INET6, c->http->peer, &v6) != 1)
-		return str_of(c->http->peer);
+	if (v->who.n)
+		return v->who;
+	if (inet_pton(AF_INET6, http->peer, &v6) != 1)
+		return str_of(http->peer);
 	memset(v6.s6_addr + 8, 0, 8);
 	inet_ntop(AF_INET6, &v6, text, INET6_ADDRSTRLEN);
 	return str_of(text);
@@ -307,8 +324,8 @@ static bool check_rate(struct call *c)
 {
 	char text[INET6_ADDRSTRLEN], seconds[32];
 	const char *limit = "";
-	double wait = rates_take(c->server->limits->rates, client_key(c, text), 1,
-				 (double)c->http->announced_bytes, c->http->start_ns, &limit);
+	double wait = rates_take(c->server->limits->rates, client_key(c->http, text),
+				 c->http->start_ns, &limit);
 
 	if (!wait)
 		return true;
@@ -319,8 +336,10 @@ static bool check_rate(struct call *c)
 	return false;
 }
 
-static bool check_body(struct call *c, size_t max_bytes)
+static bool check_body(struct call *c)
 {
+	size_t max_bytes = max_body(c);
+
 	if (c->http->announced_bytes <= max_bytes)
 		return true;
 	gate_refuse(c, 413, "max-body", "a body of %s, and --max-body is %s",
@@ -328,15 +347,27 @@ static bool check_body(struct call *c, size_t max_bytes)
 	return false;
 }
 
-static bool is_ingest(const struct visit *v)
-{
-	return v->route->role == ROLE_WRITE;
-}
-
 static bool is_query(const struct visit *v)
 {
 	return v->route->role != ROLE_NONE && !is_ingest(v) &&
 	       str_has_prefix(str_of(v->route->path), STR("/api/"));
+}
+
+/* Those that are answered without reading many profiles need not wait for those that are not. */
+static bool is_heavy(const struct visit *v)
+{
+	static const char *const light[] = { "/api/0/version",	"/api/0/services",
+					     "/api/1/stats",	"/api/1/openapi.json",
+					     "/api/1/refusals", "/api/1/profiles/*" };
+
+	if (!is_query(v) || strstr(v->route->path, "symbolz"))
+		return false;
+	if (strcmp(v->route->path, "/api/0/profiles/*") == 0)
+		return str_find_char(v->rest, '+') != STR_NONE;
+	for (size_t i = 0; i < sizeof(light) / sizeof(*light); i++)
+		if (strcmp(v->route->path, light[i]) == 0)
+			return false;
+	return true;
 }
 
 static bool check_memory(struct call *c)
@@ -355,12 +386,11 @@ static bool check_memory(struct call *c)
 size_t gate_admit(struct call *c)
 {
 	const struct visit *v = visit_of(c);
-	size_t max_body = is_ingest(v) ? (size_t)c->server->options->max_body : SMALL_BODY;
 
-	if (check_site(c) && check_claim(c, false) && check_body(c, max_body) && check_memory(c) &&
+	if (check_site(c) && check_claim(c, false) && check_body(c) && check_memory(c) &&
 	    (!is_ingest(v) || check_rate(c)) && c->http->has_body)
 		take_memory(c, SMALL_BODY * MEMORY_PER_BODY_BYTE, 0);
-	return max_body;
+	return max_body(c);
 }
 
 static bool check_password(struct call *c)
@@ -379,20 +409,32 @@ static bool check_password(struct call *c)
 
 bool gate_enter(struct call *c)
 {
+	char text[INET6_ADDRSTRLEN];
 	struct visit *v = visit_of(c);
 
 	c->role = v->role;
 	c->who = v->who;
 	if (!v->is_checked && !check_password(c))
 		return false;
-	if (!is_query(v))
+	if (!is_heavy(v))
 		return true;
-	v->has_turn = budget_take(&c->server->limits->turns, 1, WAIT_MS, c->http->abandoned);
+	v->has_turn = turns_take(c->server->limits->turns, client_key(c->http, text), WAIT_TURN_MS,
+				 c->http->abandoned);
 	if (!v->has_turn)
 		gate_refuse(c, 503, "max-queries",
-			    "%lld queries are being worked on, and as many wait; try again",
-			    (long long)c->server->limits->turns.total);
+			    "%u queries are being worked on, and others wait; try again",
+			    limits_queries(c->server->options));
 	return v->has_turn;
+}
+
+static void give_turn(struct server *s, const struct http_call *http)
+{
+	struct visit *v = http->user;
+	char text[INET6_ADDRSTRLEN];
+
+	if (v->has_turn)
+		turns_give(s->limits->turns, client_key(http, text));
+	v->has_turn = false;
 }
 
 /* Until it has been read, the answer takes memory. */
@@ -401,9 +443,7 @@ void gate_leave(struct call *c)
 	struct visit *v = visit_of(c);
 	uint64_t need = c->reply->content ? http_content_size(c->reply->content) : 0;
 
-	if (v->has_turn)
-		budget_give(&c->server->limits->turns, 1);
-	v->has_turn = false;
+	give_turn(c->server, c->http);
 	if (need > SMALL_BODY && need > v->memory) {
 		take_memory(c, need - v->memory, WAIT_MS);
 	} else if (v->memory > need) {
@@ -454,11 +494,13 @@ static void count(struct server *s, const struct http_call *http, const struct h
 void gate_done(struct server *s, struct http_call *http, const struct http_sent *sent)
 {
 	struct visit *v = http->user;
+	char text[INET6_ADDRSTRLEN];
 
 	if (v) {
 		budget_give(&s->limits->memory, v->memory);
-		if (v->has_turn)
-			budget_give(&s->limits->turns, 1);
+		give_turn(s, http);
+		rates_take_bytes(s->limits->rates, client_key(http, text), http->body.n,
+				 http->start_ns);
 	}
 	if (http->method.n)
 		count(s, http, sent);
@@ -479,11 +521,19 @@ static size_t guess_plain_bytes(struct str body, size_t max_bytes)
 	return n < max_bytes ? n : max_bytes;
 }
 
+static void refuse_unpacked(struct call *c, size_t max_bytes)
+{
+	bool is_memory = max_bytes < (size_t)c->server->options->max_unpacked;
+
+	gate_refuse(c, 413, is_memory ? "max-memory" : "max-unpacked",
+		    "the profile unpacks to more than %s%s", bytes_text(c, max_bytes),
+		    is_memory ? ", for which there is no memory" : "");
+}
+
 /* Takes memory for as much as it says that it unpacks to; if that was a lie, for as much as may be.
  */
-static bool unpack(struct call *c, struct arena *a, struct str *plain)
+static bool unpack(struct call *c, struct arena *a, size_t max_bytes, struct str *plain)
 {
-	size_t max_bytes = (size_t)c->server->options->max_unpacked;
 	size_t guess = guess_plain_bytes(c->http->body, max_bytes);
 	struct err e;
 
@@ -492,32 +542,54 @@ static bool unpack(struct call *c, struct arena *a, struct str *plain)
 	if (profile_unpack(a, c->http->body, guess, plain, &e))
 		return true;
 	if (e.kind == ERR_LIMIT && guess < max_bytes) {
+		arena_release(a);
 		if (!gate_take(c, (uint64_t)(max_bytes - guess) * MEMORY_PER_PLAIN_BYTE))
 			return false;
 		if (profile_unpack(a, c->http->body, max_bytes, plain, &e))
 			return true;
 	}
 	if (e.kind == ERR_LIMIT)
-		gate_refuse(c, 413, "max-unpacked", "the profile unpacks to more than %s",
-			    bytes_text(c, max_bytes));
+		refuse_unpacked(c, max_bytes);
 	else
 		reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)",
 			    e.text);
 	return false;
 }
 
-bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
+static bool read_profile(struct call *c, struct arena *a, struct strings *strings,
+			 struct profile *p, size_t max_bytes)
 {
 	struct parse_params params = { .threads = 1, .may_discard = false };
 	struct str plain;
 	struct err e;
 
-	if (!unpack(c, a, &plain))
+	if (!unpack(c, a, max_bytes, &plain))
 		return false;
 	if (profile_parse(p, a, strings, plain, &params, &e))
 		return true;
 	reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)", e.text);
 	return false;
+}
+
+/* Large ones take turns, as they would keep all cores from the others. */
+bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
+{
+	struct limits *l = c->server->limits;
+	size_t max_bytes = (size_t)c->server->options->max_unpacked;
+	bool is_large, ok;
+
+	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
+		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
+	is_large = guess_plain_bytes(c->http->body, max_bytes) > LARGE_BYTES;
+	if (is_large && !budget_take(&l->large, 1, WAIT_LARGE_MS, c->http->abandoned)) {
+		gate_refuse(c, 503, "large-profiles",
+			    "too many profiles of this size are being read; try again");
+		return false;
+	}
+	ok = read_profile(c, a, strings, p, max_bytes);
+	if (is_large)
+		budget_give(&l->large, 1);
+	return ok;
 }
 
 bool gate_check_labels(struct call *c, struct str service, struct str type,

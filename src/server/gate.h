@@ -46,7 +46,8 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 	__attribute__((format(printf, 4, 5)));
 /* Memory for the rest of the request; waits a little for it. False: it has been refused. */
 bool gate_take(struct call *c, uint64_t bytes);
-/* The request's body as a profile, whose tables go to `a`. False: it has been answered. */
+/* The request's body as a profile, whose tables go to `a`, which is empty. False: it has been
+ * answered. */
 bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p);
 /* Are there as many labels, and of such size, as may be? False: it has been answered. */
 bool gate_check_labels(struct call *c, struct str service, struct str type,

@@ -80,12 +80,13 @@ static void measure_http(struct server *s, struct http_server *http)
 
 static void measure_limits(struct server *s)
 {
-	unsigned for_memory, for_turn;
+	unsigned for_memory, for_turn, nrunning;
 
 	set(s, METRIC_MEMORY_MAX, s->limits->max_memory);
 	set(s, METRIC_REQUEST_MEMORY_MAX, s->limits->memory.total);
 	set(s, METRIC_REQUEST_MEMORY, budget_taken(&s->limits->memory, &for_memory));
-	set(s, METRIC_QUERIES, budget_taken(&s->limits->turns, &for_turn));
+	turns_count(s->limits->turns, &nrunning, &for_turn);
+	set(s, METRIC_QUERIES, nrunning);
 	set(s, METRIC_QUERIES_WAITING, for_memory + for_turn);
 }
 

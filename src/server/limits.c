@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/parallel.h"
 
 enum {
 	MEASURE_NS = 100000000,
 	HASHERS = 2,
+	MAX_WAITING = 16, /* of the threads that run handlers */
 	MAX_WAITING_HASHERS = 4,
+	MAX_WAITING_LARGE = 8,
 	MIN_MEMORY = 64 << 20,
 	MMAP_BYTES = 256 << 10,
 	ARENAS = 4,
@@ -36,17 +39,26 @@ uint64_t limits_store_memory(const struct server_options *o)
 	return total_memory(o) / 8 * 3;
 }
 
+unsigned limits_queries(const struct server_options *o)
+{
+	uint64_t cores = (uint64_t)parallel_cores(), n = (uint64_t)o->max_queries;
+
+	return (unsigned)(n && n < UINT16_MAX ? n : cores);
+}
+
 struct limits *limits_new(const struct server_options *o, void (*log)(void *ctx, const char *line),
 			  void *ctx)
 {
 	struct limits *l = xcalloc(1, sizeof(*l));
-	unsigned queries = o->max_queries ? (unsigned)o->max_queries : UINT16_MAX;
+	unsigned cores = (unsigned)parallel_cores();
+	unsigned queries = limits_queries(o);
 
 	tame_malloc();
 	l->max_memory = total_memory(o);
-	budget_init(&l->memory, l->max_memory / 2, queries);
-	budget_init(&l->turns, queries, queries);
+	budget_init(&l->memory, l->max_memory / 2, MAX_WAITING);
+	l->turns = turns_new(queries, MAX_WAITING);
 	budget_init(&l->hashing, HASHERS, MAX_WAITING_HASHERS);
+	budget_init(&l->large, cores > 1 ? cores / 2 : 1, MAX_WAITING_LARGE);
 	l->rates = rates_new((double)o->rate_profiles, (double)o->rate_bytes);
 	l->refusals = refusals_new(log, ctx);
 	return l;
@@ -57,7 +69,8 @@ void limits_free(struct limits *l)
 	if (!l)
 		return;
 	budget_release(&l->memory);
-	budget_release(&l->turns);
+	turns_free(l->turns);
+	budget_release(&l->large);
 	budget_release(&l->hashing);
 	rates_free(l->rates);
 	refusals_free(l->refusals);

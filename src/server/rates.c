@@ -123,40 +123,54 @@ static struct client *find_client(struct rates *r, struct str name, int64_t now)
 	return &r->clients.at[i];
 }
 
-/* Seconds until there is something of all that is asked for. */
-static double wait_of(const struct rates *r, const struct client *c, const double *amounts,
-		      const char **limit)
+/* Seconds until there is something of all left. */
+static double wait_of(const struct rates *r, const struct client *c, const char **limit)
 {
-	double wait = 0;
+	double longest = 0;
 
 	for (size_t i = 0; i < NKINDS; i++) {
-		if (!r->rate[i] || !amounts[i] || c->left[i] > 0)
-			continue;
-		if (-c->left[i] / r->rate[i] >= wait) {
-			wait = -c->left[i] / r->rate[i] + 1 / r->rate[i];
+		double wait = (1 - c->left[i]) / r->rate[i];
+
+		if (r->rate[i] && c->left[i] <= 0 && wait > longest) {
+			longest = wait;
 			*limit = names[i];
 		}
 	}
-	return wait;
+	return longest;
 }
 
-double rates_take(struct rates *r, struct str client, double profiles, double bytes, int64_t now,
-		  const char **limit)
+static struct client *refilled(struct rates *r, struct str name, int64_t now)
 {
-	const double amounts[NKINDS] = { profiles, bytes };
+	struct client *c;
+
+	if (name.n > MAX_NAME_BYTES)
+		name.n = MAX_NAME_BYTES;
+	c = find_client(r, name, now);
+	refill(r, c, now);
+	return c;
+}
+
+double rates_take(struct rates *r, struct str client, int64_t now, const char **limit)
+{
 	struct client *c;
 	double wait;
 
 	if (!r->rate[PROFILES] && !r->rate[BYTES])
 		return 0;
-	if (client.n > MAX_NAME_BYTES)
-		client.n = MAX_NAME_BYTES;
 	pthread_mutex_lock(&r->lock);
-	c = find_client(r, client, now);
-	refill(r, c, now);
-	wait = wait_of(r, c, amounts, limit);
-	for (size_t i = 0; i < NKINDS && !wait; i++)
-		c->left[i] -= r->rate[i] ? amounts[i] : 0;
+	c = refilled(r, client, now);
+	wait = wait_of(r, c, limit);
+	if (!wait && r->rate[PROFILES])
+		c->left[PROFILES] -= 1;
 	pthread_mutex_unlock(&r->lock);
 	return wait;
+}
+
+void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now)
+{
+	if (!r->rate[BYTES] || !bytes)
+		return;
+	pthread_mutex_lock(&r->lock);
+	refilled(r, client, now)->left[BYTES] -= (double)bytes;
+	pthread_mutex_unlock(&r->lock);
 }

@@ -5,6 +5,8 @@
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 
+#include <stdint.h>
+
 #include "base/str.h"
 
 struct rates;
@@ -12,9 +14,10 @@ struct rates;
 /* Both per second and client; 0: no limit. */
 struct rates *rates_new(double profiles, double bytes);
 void rates_free(struct rates *r);
-/* `now` is in nanoseconds of any clock that goes on evenly. Returns 0, or the seconds after which
- * there is something left again; then *limit is the one that was met. */
-double rates_take(struct rates *r, struct str client, double profiles, double bytes, int64_t now,
-		  const char **limit);
+/* Takes one profile; its bytes are taken as they have come. `now` is in nanoseconds of any clock
+ * that goes on evenly. Returns 0, or the seconds after which there is something left again; then
+ * *limit is the one that was met. */
+double rates_take(struct rates *r, struct str client, int64_t now, const char **limit);
+void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now);
 
 #endif

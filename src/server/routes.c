@@ -6,6 +6,8 @@
 #include "server/gate.h"
 #include "server/log.h"
 
+enum { MAX_LOGGED_URI = 2000 };
+
 const struct route routes[] = {
 #define ROUTE(method, path, role, handler, help) { #method, path, ROLE_##role, handler, help },
 #include "server/routes.def"
@@ -83,13 +85,14 @@ static struct str clean_path(struct arena *a, struct str path)
 static void log_call(const struct http_call *h, const struct http_sent *sent)
 {
 	const struct visit *v = h->user;
+	size_t uri_bytes = h->target.raw.n < MAX_LOGGED_URI ? h->target.raw.n : MAX_LOGGED_URI;
 	struct buf line = { 0 };
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	log_begin(&line);
 	log_put(&line, "method", h->method);
-	log_put(&line, "uri", h->target.raw);
+	log_put(&line, "uri", (struct str){ h->target.raw.p, uri_bytes });
 	buf_printf(&line, " code=%d bytes=%zu rtime=%.6f ip=%s", sent->status, sent->body_bytes,
 		   (double)((int64_t)t.tv_sec * 1000000000 + t.tv_nsec - h->start_ns) / 1e9,
 		   h->peer);

@@ -5,6 +5,8 @@
 
 enum { MAX_IDS = 1000 };
 
+typedef vec(struct store_id) id_list;
+
 /* ---- merge */
 
 /* "can't merge profiles of trace type" */
@@ -19,15 +21,22 @@ static bool check_mergeable(struct call *c, struct str type)
 	return false;
 }
 
-static void merge(struct call *c, const struct store_query *query, const char *filename)
+/* All that the query finds or, with ids, those. */
+static void merge(struct call *c, const struct store_query *query, const id_list *ids,
+		  const char *filename)
 {
+	struct store *store = c->server->store;
 	struct store_merged merged;
 	struct strings strings;
 	struct arena a = { 0 };
 	struct err e;
+	bool ok;
 
 	strings_init(&strings);
-	if (store_merge(c->server->store, query, STORE_AS_TYPE, &a, &strings, &merged, &e))
+	ok = ids ? store_merge_ids(store, ids->at, ids->n, c->http->abandoned, &a, &strings,
+				   &merged, &e)
+		 : store_merge(store, query, STORE_AS_TYPE, &a, &strings, &merged, &e);
+	if (ok)
 		reply_profile(c, &merged.profile, filename);
 	else if (e.kind == ERR_NOTFOUND)
 		reply_error(c, 404, "nothing found");
@@ -45,12 +54,10 @@ void api0_merge(struct call *c)
 	c->gives_profile = true;
 	if (api0_read_series(c, &series) && check_mergeable(c, series.type) &&
 	    api0_read_query(c, &series, &query))
-		merge(c, &query, str_dup(c->arena, series.type));
+		merge(c, &query, NULL, str_dup(c->arena, series.type));
 }
 
 /* ---- by id */
-
-typedef vec(struct store_id) id_list;
 
 /* "id+id+id"; false: something in it is no id. */
 static bool read_ids(struct str text, id_list *ids)
@@ -111,13 +118,7 @@ void api0_get(struct call *c)
 	else if (ids.n == 1)
 		get_one(c, &ids.at[0], filename);
 	else
-		merge(c,
-		      &(struct store_query){ .ids = ids.at,
-					     .nids = ids.n,
-					     .from = INT64_MIN,
-					     .to = INT64_MAX,
-					     .stop = c->http->abandoned },
-		      filename);
+		merge(c, NULL, &ids, filename);
 	vec_release(&ids);
 }
 

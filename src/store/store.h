@@ -103,11 +103,9 @@ struct store_matcher {
 struct store_query {
 	const struct store_matcher *matchers; /* all must hold */
 	size_t nmatchers;
-	const struct store_id *ids; /* only these; ERR_NOTFOUND if one of them is not there */
-	size_t nids;		    /* 0: any */
-	int64_t from, to;	    /* nanoseconds; both belong to it */
-	uint64_t limit;		    /* the newest so many; 0: all */
-	const atomic_bool *stop;    /* or NULL */
+	int64_t from, to;	 /* nanoseconds; both belong to it */
+	uint64_t limit;		 /* the newest so many; 0: all */
+	const atomic_bool *stop; /* or NULL */
 };
 
 /* In order of time. */
@@ -133,6 +131,10 @@ struct store_merged {
 /* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */
 bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
 		 struct strings *strings, struct store_merged *out, struct err *e);
+/* The same, as STORE_AS_TYPE, of profiles that are named. ERR_NOTFOUND: one of them is not there. */
+bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, const atomic_bool *stop,
+		     struct arena *a, struct strings *strings, struct store_merged *out,
+		     struct err *e);
 
 /* ---- what there is */
 

@@ -217,6 +217,7 @@ man: $(MAN)
 # A page ends with a table, printed by who has it.
 TAIL_kiln-agent.7 := tools/settings.sh
 TAIL_kiln-api.7 := build/kiln serve --scdoc-api
+TAIL_kiln-serve.5 := build/kiln serve --scdoc-keys
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
 	{ cat $<; $(or $(TAIL_$*),\
@@ -232,7 +233,7 @@ install: build/kiln build/libkiln.so build/libkiln.a man
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/kiln.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	$(if $(PPROF),ln -sf kiln $(DESTDIR)$(PREFIX)/bin/pprof)
-	$(foreach s,1 7,install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$s $(filter %.$s,$(MAN));)
+	$(foreach s,1 5 7,install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$s $(filter %.$s,$(MAN));)
 	install -D -m 644 tools/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
 

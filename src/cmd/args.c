@@ -43,6 +43,14 @@ bool args_take(const struct option_table *t, void *options, struct arena *a, int
 	return true;
 }
 
+/* Is the default worth a word? Numbers default to -1 for "not set". */
+static bool is_told(const struct option_def *d, struct str initial)
+{
+	if (d->type == OPTION_BOOL)
+		return str_eq(initial, STR("true"));
+	return initial.n && !str_eq(initial, STR("-1"));
+}
+
 void args_usage(struct buf *out, const struct option_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -54,8 +62,7 @@ void args_usage(struct buf *out, const struct option_table *t)
 		buf_pad_right(out, buf_view(&name), 22);
 		buf_printf(out, " %s", d->help);
 		option_print(&initial, t, d, t->defaults);
-		/* Numbers default to -1 for "not set". */
-		if (initial.n && d->type != OPTION_BOOL && !str_eq(buf_view(&initial), STR("-1")))
+		if (is_told(d, buf_view(&initial)))
 			buf_printf(out, " (default: %.*s)", STR_ARG(buf_view(&initial)));
 		buf_char(out, '\n');
 		buf_release(&name);
@@ -79,19 +86,22 @@ static void put_escaped(struct buf *out, struct str text)
 	}
 }
 
-void args_scdoc(struct buf *out, const struct option_table *t)
+static void put_rows(struct buf *out, const struct option_table *t, const char *before,
+		     const char *after, const char *without)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const struct option_def *d = &t->at[i];
 		struct buf initial = { 0 };
 
-		buf_puts(out, "\n*--");
+		if (strcmp(d->name, without) == 0)
+			continue;
+		buf_printf(out, "\n*%s", before);
 		put_escaped(out, str_of(d->name));
-		buf_printf(out, *d->spelling ? "* _%s_\n\t" : "*%s\n\t", d->spelling);
+		buf_printf(out, *d->spelling ? "%s* _%s_\n\t" : "%s*%s\n\t", after, d->spelling);
 		put_escaped(out, str_of(d->help));
 		buf_puts(out, ".");
 		option_print(&initial, t, d, t->defaults);
-		if (initial.n && d->type != OPTION_BOOL && !str_eq(buf_view(&initial), STR("-1"))) {
+		if (is_told(d, buf_view(&initial))) {
 			buf_puts(out, " Default: ");
 			put_escaped(out, buf_view(&initial));
 			buf_puts(out, ".");
@@ -99,4 +109,14 @@ void args_scdoc(struct buf *out, const struct option_table *t)
 		buf_char(out, '\n');
 		buf_release(&initial);
 	}
+}
+
+void args_scdoc(struct buf *out, const struct option_table *t)
+{
+	put_rows(out, t, "--", "", "");
+}
+
+void args_scdoc_keys(struct buf *out, const struct option_table *t)
+{
+	put_rows(out, t, "", ":", "config"); /* a file names no other */
 }

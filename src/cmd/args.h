@@ -15,5 +15,7 @@ void args_usage(struct buf *out, const struct option_table *t);
 void args_complete(struct buf *out, const struct option_table *t);
 /* Appends the options' part of a manual page, in scdoc's language. */
 void args_scdoc(struct buf *out, const struct option_table *t);
+/* The same for the keys of a file. */
+void args_scdoc_keys(struct buf *out, const struct option_table *t);
 
 #endif

@@ -68,6 +68,20 @@ static int fail(const struct err *e, int status)
 	return print_and_exit(&out, STDERR_FILENO, status);
 }
 
+/* For completion and for the manual. */
+static bool write_list(struct buf *out, const char *which)
+{
+	if (strcmp(which, "--complete") == 0)
+		args_complete(out, &server_option_table);
+	else if (strcmp(which, "--scdoc") == 0)
+		args_scdoc(out, &server_option_table);
+	else if (strcmp(which, "--scdoc-keys") == 0)
+		args_scdoc_keys(out, &server_option_table);
+	else if (strcmp(which, "--scdoc-api") == 0)
+		server_scdoc_api(out);
+	return out->n;
+}
+
 int cmd_serve(int argc, char **argv)
 {
 	struct server_options o;
@@ -78,14 +92,8 @@ int cmd_serve(int argc, char **argv)
 	bool help = false, ok;
 
 	argc--, argv++;
-	if (argc == 1 && (strcmp(argv[0], "--complete") == 0 || strcmp(argv[0], "--scdoc") == 0)) {
-		(argv[0][2] == 'c' ? args_complete : args_scdoc)(&out, &server_option_table);
+	if (argc == 1 && write_list(&out, argv[0]))
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
-	}
-	if (argc == 1 && strcmp(argv[0], "--scdoc-api") == 0) {
-		server_scdoc_api(&out);
-		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
-	}
 	if (!read_options(&o, &a, argc, argv, &help, &e)) {
 		arena_release(&a);
 		return fail(&e, EXIT_ERROR);

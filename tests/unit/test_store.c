@@ -312,7 +312,7 @@ static const char *merge_text(struct place *p, const struct store_query *q, enum
 	struct err e;
 
 	if (!store_merge(p->store, q, how, &p->w.arena, &p->w.strings, merged, &e))
-		return strdup(e.text);
+		return str_dup(&p->w.arena, str_of(e.text));
 	return samples_text(&p->w, &merged->profile);
 }
 

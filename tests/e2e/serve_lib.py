@@ -35,13 +35,13 @@ def clean_up():
 
 
 class Server:
-    """kiln serve with a folder of its own, unless `data` is given, at a port that is free."""
+    """kiln serve with a folder of its own, unless `data` is given, at a port that is free. `before` starts it."""
 
-    def __init__(self, *args, data=None, env=None, listen="localhost:0", wait=True):
+    def __init__(self, *args, data=None, env=None, listen="localhost:0", wait=True, before=()):
         self.data = data or "%s/data%d" % (TMP, next(names))
         self.lines = []
         args = ["--data", self.data] * (data != "") + ["--listen", listen] * bool(listen) + list(args)
-        self.process = subprocess.Popen([KILN, "serve", *args], stderr=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([*before, KILN, "serve", *args], stderr=subprocess.PIPE, text=True,
                                         errors="replace", env={**os.environ, **(env or {})})
         running.add(self)
         self.port = None

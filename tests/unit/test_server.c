@@ -151,3 +151,108 @@ TEST(who_is_quick_is_answered_again_and_again)
 	close(fd);
 	http_server_stop(s);
 }
+
+static struct http_server *start_small(size_t *nbytes)
+{
+	struct http_server_params params = { .host = "127.0.0.1",
+					     .admit = admit,
+					     .handle = handle,
+					     .ctx = nbytes,
+					     .max_connections = 16 };
+	struct err e;
+	struct http_server *s = http_server_start(&params, &e);
+
+	assert_non_null(s);
+	return s;
+}
+
+static bool is_answered(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	char bytes[1000];
+
+	say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	return poll(&p, 1, 20000) == 1 && recv(fd, bytes, sizeof(bytes), 0) > 0;
+}
+
+TEST(who_is_silent_makes_room)
+{
+	struct http_server_stats stats;
+	size_t nbytes = 10;
+	struct http_server *s = start_small(&nbytes);
+	int silent[100], served = connect_to(s);
+
+	assert_true(is_answered(served));
+	for (size_t i = 0; i < 100; i++) {
+		silent[i] = connect_to(s);
+		if (i % 10 == 0) {
+			int fd = connect_to(s);
+
+			assert_true(is_answered(fd));
+			close(fd);
+		}
+	}
+	assert_true(is_answered(served)); /* rather those that never asked for anything */
+	http_server_stats(s, &stats);
+	assert_true(stats.nshed >= 100 - 16 && stats.nlate == 0 && stats.nopen <= 16);
+	for (size_t i = 0; i < 100; i++)
+		close(silent[i]);
+	close(served);
+	http_server_stop(s);
+}
+
+static size_t refuse(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	(void)ctx, (void)call;
+	reply->status = 403;
+	return 0;
+}
+
+TEST(who_is_refused_reads_that_and_may_ask_again)
+{
+	struct http_server_params params = { .host = "127.0.0.1",
+					     .admit = refuse,
+					     .handle = handle };
+	static char body[1 << 20];
+	struct err e;
+	struct http_server *s = http_server_start(&params, &e);
+	int fd = connect_to(s);
+
+	for (int i = 0; i < 3; i++) {
+		char bytes[1000] = "";
+
+		say(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n");
+		for (size_t n = 0; n < sizeof(body);) {
+			ssize_t sent = send(fd, body + n, sizeof(body) - n, MSG_NOSIGNAL);
+
+			assert_true(sent > 0);
+			n += (size_t)sent;
+		}
+		assert_true(recv(fd, bytes, sizeof(bytes) - 1, 0) > 0);
+		assert_memory_equal(bytes, "HTTP/1.1 403 ", 13);
+	}
+	close(fd);
+	http_server_stop(s);
+}
+
+/* Of 1 MB bodies that are sent in part and held. */
+TEST(who_holds_memory_for_long_gives_it_back)
+{
+	size_t nbytes = 10;
+	struct http_server *s = start_small(&nbytes);
+	int small = connect_to(s), large = connect_to(s);
+	static char body[300000];
+	struct pollfd p = { large, POLLIN, 0 };
+
+	say(small, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc");
+	say(large, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+	assert_int_equal(send(large, body, sizeof(body), MSG_NOSIGNAL), sizeof(body));
+	assert_false(http_server_shed(s)); /* not for long yet */
+	sleep(4);
+	assert_true(http_server_shed(s));
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_false(http_server_shed(s)); /* the other holds nothing worth it */
+	close(small);
+	close(large);
+	http_server_stop(s);
+}

@@ -14,6 +14,8 @@ struct book *book_new(void)
 	vec_reserve(&b->frames, 1);
 	vec_reserve(&b->labels, 1);
 	vec_reserve(&b->lines, 1);
+	vec_reserve(&b->types, 1);
+	vec_reserve(&b->placed, 1);
 	return b;
 }
 

@@ -204,10 +204,13 @@ static bool is_whole(double factor)
 static void add_column(struct book_sum *s, uint32_t type, uint32_t n, double factor)
 {
 	size_t ntypes = s->head.ntypes;
-	union value *values = s->values.at + type;
+	union value *values;
 
 	if (!is_whole(factor))
 		make_real(s, type);
+	if (!n)
+		return;
+	values = s->values.at + type;
 	if (s->is_real[type])
 		for (uint32_t i = 0; i < n; i++)
 			values[s->to[i] * ntypes].real += factor * (double)(int64_t)s->column[i];

@@ -395,6 +395,8 @@ static void get_label_sets(struct reader *r, struct book *b)
 
 		s.nstrings = get_count(r);
 		s.nnumbers = get_count(r);
+		if ((uint64_t)s.nstrings + s.nnumbers > (size_t)(r->end - r->p))
+			reader_fail(r);
 		vec_push(&b->label_sets, s);
 		for (uint32_t k = 0; k < s.nstrings + s.nnumbers && !r->is_bad; k++) {
 			struct label l = { .key = get_string(r, b) };

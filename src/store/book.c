@@ -188,7 +188,7 @@ static bool same_location(const void *ctx, uint32_t index)
 	const struct line *m = k->part, *n = k->b->lines.at + y->first_line;
 
 	if (x->address != y->address || x->mapping != y->mapping || x->nlines != y->nlines ||
-	    x->copy != y->copy || x->is_folded != y->is_folded)
+	    x->variant != y->variant)
 		return false;
 	for (uint32_t i = 0; i < x->nlines; i++)
 		if (m[i].line != n[i].line || m[i].column != n[i].column ||
@@ -200,9 +200,8 @@ static bool same_location(const void *ctx, uint32_t index)
 static uint64_t hash_location(const struct book *b, const struct book_location *l,
 			      const struct line *lines)
 {
-	uint64_t h = hash_mix(b->seed ^ l->address, (uint64_t)l->mapping << 32 | l->nlines);
+	uint64_t h = hash_mix(b->seed ^ l->address, (uint64_t)l->mapping << 32 | l->variant);
 
-	h = hash_mix(h, (uint64_t)l->copy << 1 | l->is_folded);
 	for (uint32_t i = 0; i < l->nlines; i++)
 		h = hash_mix(h ^ (uint64_t)lines[i].line,
 			     lines[i].function ^ (uint64_t)lines[i].column << 32);

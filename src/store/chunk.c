@@ -97,8 +97,7 @@ static void put_locations(struct buf *out, const struct book *b, uint32_t from)
 		const struct book_location *l = &b->locations.at[i];
 
 		put_number(out, l->mapping == NONE ? 0 : (uint64_t)l->mapping + 1);
-		put_number(out, l->copy);
-		put_number(out, l->is_folded);
+		put_number(out, l->variant);
 		put_number(out, l->nlines);
 	}
 	for (size_t i = from; i < b->locations.n; i++)
@@ -335,8 +334,7 @@ static void get_locations(struct reader *r, struct book *b)
 		l[i] = (struct book_location){ .address = last += (uint64_t)get_signed(r) };
 	for (uint32_t i = 0; i < n; i++) {
 		l[i].mapping = get_or_none(r, b->mappings.n);
-		l[i].copy = get_below(r, UINT32_MAX) & 0x7fffffff;
-		l[i].is_folded = get_below(r, 2) & 1;
+		l[i].variant = (uint32_t)get_below(r, UINT32_MAX);
 		l[i].nlines = get_count(r);
 	}
 	/* Each line takes a byte or more, so that no more are asked for than can be there. */

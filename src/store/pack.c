@@ -139,28 +139,28 @@ static inline void order_see(struct order *o, uint32_t row)
 	}
 }
 
-static struct book_location location_row(const struct packer *k, const struct location *l,
-					 struct line *lines, struct order *order)
+static void fill_location(const struct packer *k, const struct location *l,
+			  struct book_location *row, struct line *lines, struct order *order)
 {
-	struct book_location row = {
-		.address = l->address,
-		.mapping = NONE,
-		.nlines = l->nlines,
-		.is_folded = l->is_folded,
-	};
-
+	row->address = l->address;
+	row->mapping = NONE;
+	row->nlines = l->nlines;
+	row->variant = l->is_folded;
 	if (l->mapping != NONE) {
-		row.mapping = k->mapping_of[l->mapping];
-		row.address -= k->p->mappings[l->mapping].start;
+		row->mapping = k->mapping_of[l->mapping];
+		row->address -= k->p->mappings[l->mapping].start;
 	}
 	for (uint32_t i = 0; i < l->nlines; i++) {
-		lines[i] = k->p->lines[l->first_line + i];
-		if (lines[i].function == NONE)
+		const struct line *from = &k->p->lines[l->first_line + i];
+
+		lines[i].line = from->line;
+		lines[i].column = from->column;
+		lines[i].function = from->function;
+		if (from->function == NONE)
 			continue;
-		order_see(order, lines[i].function);
-		lines[i].function = k->function_of[lines[i].function];
+		order_see(order, from->function);
+		lines[i].function = k->function_of[from->function];
 	}
-	return row;
 }
 
 static void find_locations(struct packer *k)
@@ -172,14 +172,17 @@ static void find_locations(struct packer *k)
 	claims_init(&claims, k->b->locations.n + k->p->nlocations);
 	for (uint32_t i = 0; i < k->p->nlocations; i++) {
 		const struct location *l = &k->p->locations[i];
-		struct book_location row;
+		struct book_location row = { 0 };
+		uint32_t copy;
 
 		vec_reserve(&lines, (size_t)l->nlines + 1);
-		row = location_row(k, l, lines.at, &order);
+		fill_location(k, l, &row, lines.at, &order);
 		k->location_of[i] = book_add_location(k->b, &row, lines.at);
-		row.copy = claim(&claims, k->location_of[i]) & 0x7fffffff;
-		if (row.copy)
+		copy = claim(&claims, k->location_of[i]);
+		if (copy) {
+			row.variant += copy * 2;
 			k->location_of[i] = book_add_location(k->b, &row, lines.at);
+		}
 	}
 	k->has_functions_in_order = order.is_kept && order.next == k->p->nfunctions;
 	vec_release(&lines);

@@ -31,7 +31,7 @@ struct book_location {
 	uint64_t address; /* from the start of the mapping */
 	uint32_t mapping; /* or NONE */
 	uint32_t first_line, nlines;
-	uint32_t copy : 31, is_folded : 1;
+	uint32_t variant; /* copy * 2 + is_folded */
 };
 
 /* Of another table: of frames, labels, ... */

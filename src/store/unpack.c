@@ -411,7 +411,7 @@ static void build_location(struct builder *x, struct location *to, uint32_t row)
 	} else if (l->mapping != NONE) {
 		reader_fail(&x->u.s.body);
 	}
-	to->is_folded = l->is_folded;
+	to->is_folded = l->variant & 1;
 	to->first_line = p->nlines;
 	to->nlines = l->nlines;
 	if (l->nlines)

@@ -96,6 +96,21 @@ static bool run_profile(struct request *q, struct buf *out, struct err *e)
 	return ok;
 }
 
+/* How much went into it, for those who want to know. */
+static void put_merged(struct request *q, const struct store_merged *m)
+{
+	struct buf text = { 0 };
+
+	buf_printf(&text,
+		   "profiles=%llu series=%llu sums=%llu first=", (unsigned long long)m->nprofiles,
+		   (unsigned long long)m->nseries, (unsigned long long)m->ntiers);
+	time_print(&text, m->first);
+	buf_puts(&text, " last=");
+	time_print(&text, m->last);
+	http_reply_header(q->c->reply, "X-Kiln-Merged", str_dup(q->a, buf_view(&text)));
+	buf_release(&text);
+}
+
 static bool run_merge(struct request *q, struct buf *out, struct err *e)
 {
 	struct store_query query;
@@ -109,6 +124,8 @@ static bool run_merge(struct request *q, struct buf *out, struct err *e)
 	ok = store_merge(q->c->server->store, &query, request_aggregate(q), q->a, &strings, &merged,
 			 e) &&
 	     format_reply(q, &merged.profile, "merged.pb.gz", out, e);
+	if (ok)
+		put_merged(q, &merged);
 	strings_release(&strings);
 	return ok;
 }
@@ -142,7 +159,10 @@ const struct endpoint endpoint_profile = {
 };
 const struct endpoint endpoint_merge = {
 	.path = "/api/1/merge",
-	.details = "All that the query finds, which must be of one type, as one profile.",
+	.details =
+		"All that the query finds, which must be of one type, as one profile. The header "
+		"X-Kiln-Merged says how many profiles and series it is made of, how many sums were "
+		"read instead of single profiles, and the times of the first and of the last.",
 	ENDPOINT_PARAMS(merge_params),
 	.answer = "Shown",
 	.types = FORMAT_TYPES,

@@ -209,6 +209,14 @@ def merge(server):
         raise AssertionError("no tables")
 
 
+@check("a merge says what it is made of")
+def merged_of(server):
+    status, headers, _ = server.ask("/api/1/merge?" + urllib.parse.urlencode(WEB))
+    got = dict(part.split("=") for part in headers["x-kiln-merged"].split())
+    equal((status, got["profiles"], got["series"]), (200, "6", "2"))
+    equal((got["first"], got["last"]), ("2026-11-10T12:00:00Z", "2026-11-10T12:12:00Z"))
+
+
 @check("functions of a merge")
 def merge_top(server):
     got = server.get("merge", **WEB, format="top", query="version=1.0")

@@ -142,7 +142,7 @@ static const struct param top_params[] = {
 	{ .name = "by",
 	  .kind = PARAM_TEXT,
 	  .help = "One row for each function and value of this: service, type, a label such as "
-		  "version, or week. If it is not given, one for each function." },
+		  "version, or week (as 2026-W46). If it is not given, one for each function." },
 	{ .name = "sort",
 	  .kind = PARAM_CHOICE,
 	  .initial = "flat",

@@ -16,6 +16,7 @@ check "so does pprof" "$tmp/opt/bin/pprof" -top "$DATA/worked_a.pb"
 check "completion" test -s "$tmp/opt/share/bash-completion/completions/kiln"
 check "completion knows record" grep -q record "$tmp/opt/share/bash-completion/completions/kiln"
 check "manual of the agent" grep -q KILN_PPROF_ADDR "$tmp/opt/share/man/man7/kiln-agent.7"
+check "manual of the API" grep -q 'GET /api/1/merge' "$tmp/opt/share/man/man7/kiln-api.7"
 every_setting() {
 	for variable in $(grep -o 'KILN_[A-Z_]*"' src/agent/settings.def | tr -d '"'); do
 		tr -d '\\' <"$tmp/opt/share/man/man7/kiln-agent.7" | grep -q "^fB${variable}fR$" || {

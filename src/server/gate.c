@@ -21,9 +21,9 @@ enum {
 	LARGE_BYTES = 4 << 20,
 	HANDLERS = 48,
 	SMALL_BODY = 64 << 10,
-	SPARE_FDS = 256,	   /* for files of the store */
-	MEMORY_PER_BODY_BYTE = 2,  /* as the buffer grows */
-	MEMORY_PER_PLAIN_BYTE = 6, /* itself, and its tables */
+	SPARE_FDS = 256,	    /* for files of the store */
+	MEMORY_PER_BODY_BYTE = 2,   /* as the buffer grows */
+	MEMORY_PER_PLAIN_BYTE = 12, /* itself, its tables, and those of the book that it goes to */
 };
 
 /* ---- start and end */
@@ -527,7 +527,7 @@ static void refuse_unpacked(struct call *c, size_t max_bytes)
 
 	gate_refuse(c, 413, is_memory ? "max-memory" : "max-unpacked",
 		    "the profile unpacks to more than %s%s", bytes_text(c, max_bytes),
-		    is_memory ? ", for which there is no memory" : "");
+		    is_memory ? ", for which there is no memory: raise --max-memory" : "");
 }
 
 /* Takes memory for as much as it says that it unpacks to; if that was a lie, for as much as may be.

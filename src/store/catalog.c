@@ -413,13 +413,6 @@ void catalog_leave(struct series *s)
 	atomic_fetch_sub(&s->nwaiting, 1);
 }
 
-void catalog_add(struct catalog *c, struct series *s, const struct counts *more)
-{
-	pthread_rwlock_wrlock(&c->lock);
-	counts_add(&s->counts, more);
-	pthread_rwlock_unlock(&c->lock);
-}
-
 /* ---- picking */
 
 static bool value_matches(const struct store_matcher *m, struct str value)

@@ -65,8 +65,6 @@ void catalog_release(struct catalog *c);
 /* The series, new if need be, held until catalog_leave. NULL: ERR_LIMIT. */
 struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct err *e);
 void catalog_leave(struct series *s);
-/* What a commit added. */
-void catalog_add(struct catalog *c, struct series *s, const struct counts *more);
 
 /* By their ids; NULL if there is none. For the opener, and whoever has `lock`. */
 struct service *catalog_service(const struct catalog *c, int64_t id);

@@ -10,7 +10,6 @@ enum {
 	FORMAT = 1,		  /* of the schema; a change that old programs cannot read adds 1 */
 	PAGE_BYTES = 8192,
 	CACHE_KB = 4096,
-	BUSY_MS = 10000,
 };
 
 static const char *const texts[DB_NSTATEMENTS] = {
@@ -121,7 +120,7 @@ static bool set_up(struct db *db, bool is_writer, struct err *e)
 	char text[200];
 
 	sqlite3_extended_result_codes(db->sqlite, 1);
-	sqlite3_busy_timeout(db->sqlite, BUSY_MS);
+	sqlite3_busy_timeout(db->sqlite, DB_BUSY_MS);
 	snprintf(text, sizeof(text), "PRAGMA cache_size=-%d;", CACHE_KB);
 	if (!run_text(db, text, e))
 		return false;

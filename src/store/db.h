@@ -18,6 +18,8 @@ enum db_statement {
 	DB_NSTATEMENTS
 };
 
+enum { DB_BUSY_MS = 10000 }; /* that a connection waits for others */
+
 struct db {
 	sqlite3 *sqlite;
 	const char *path; /* the opener's */

@@ -118,6 +118,18 @@ void shelf_forget(struct shelf *shelf, const int64_t *ids, size_t n)
 
 /* ---- in memory or not */
 
+void shelf_note_chunk(struct shelf_book *b, uint32_t number, size_t bytes, bool is_whole)
+{
+	b->nchunks = number + 1;
+	if (is_whole) {
+		b->whole_bytes = bytes;
+		b->small_bytes = b->nsmall = 0;
+	} else {
+		b->small_bytes += bytes;
+		b->nsmall++;
+	}
+}
+
 static bool read_chunks(struct db *db, struct shelf_book *b, struct book *book, struct err *e)
 {
 	sqlite3_stmt *rows =
@@ -128,7 +140,7 @@ static bool read_chunks(struct db *db, struct shelf_book *b, struct book *book, 
 	if (!rows)
 		return false;
 	b->nchunks = 0;
-	while ((r = db_step(db, rows, e)) == DB_ROW) {
+	for (bool is_first = true; (r = db_step(db, rows, e)) == DB_ROW; is_first = false) {
 		if (!book_read_chunk(book, db_blob(rows, 0), e)) {
 			sqlite3_reset(rows);
 			return err_wrap(e,
@@ -136,7 +148,7 @@ static bool read_chunks(struct db *db, struct shelf_book *b, struct book *book, 
 					"`kiln store check` tells more",
 					(long long)b->id, STR_ARG(b->service->name), b->nchunks);
 		}
-		b->nchunks = (uint32_t)db_int(rows, 1) + 1;
+		shelf_note_chunk(b, (uint32_t)db_int(rows, 1), db_blob(rows, 0).n, is_first);
 	}
 	return r == DB_DONE;
 }
@@ -149,6 +161,7 @@ static bool load(struct store *s, struct shelf_book *b, struct err *e)
 	struct db *db = NULL;
 	bool ok = true;
 
+	b->empty = book_mark(book);
 	if (b->is_saved) {
 		db = store_reader(s, e);
 		ok = db && read_chunks(db, b, book, e);

@@ -27,9 +27,14 @@ struct shelf_book {
 	uint64_t nprofiles; /* in the database, that need it */
 	/* the writer's */
 	struct book_mark saved; /* up to here it is in the database */
-	struct book_mark ends;	/* of what is being saved */
-	bool has_chunk;		/* was one written to save that? */
-	uint32_t nchunks;
+	struct book_mark empty;
+	uint32_t nchunks;		 /* number of the next */
+	size_t whole_bytes, small_bytes; /* of the first chunk, and those after it */
+	uint32_t nsmall;
+	/* of what is being saved */
+	struct book_mark ends;
+	size_t chunk_bytes; /* 0: nothing was new */
+	bool is_whole;	    /* the chunk replaces all */
 	bool is_saved;
 	uint64_t saving;
 };
@@ -55,6 +60,8 @@ struct shelf_book *shelf_current(struct store *s, struct service *service, struc
 void shelf_put_back(struct store *s, struct shelf_book *b);
 /* By its id, in memory or not; NULL if there is none. Under the shelf's lock. */
 struct shelf_book *shelf_find(struct shelf *shelf, int64_t id);
+/* Chunk `number` has been written or read. */
+void shelf_note_chunk(struct shelf_book *b, uint32_t number, size_t bytes, bool is_whole);
 /* Books that nobody holds, in order of id, are no more. Under the shelf's lock. */
 void shelf_forget(struct shelf *shelf, const int64_t *ids, size_t n);
 

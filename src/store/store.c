@@ -64,40 +64,50 @@ static bool make_folder(const char *dir, struct err *e)
 	return true;
 }
 
-/* Of a series and a book together. */
-static bool load_count(struct store *s, sqlite3_stmt *row, struct err *e)
-{
-	struct series *series = catalog_series(&s->catalog, db_int(row, 0));
-	int64_t book_id = db_int(row, 1), last_row = db_int(row, 7);
-	struct shelf_book *book = book_id ? shelf_find(&s->shelf, book_id) : NULL;
-	struct counts counts = { (uint64_t)db_int(row, 2), (uint64_t)db_int(row, 5),
-				 (uint64_t)db_int(row, 6), db_int(row, 3), db_int(row, 4) };
+struct loading {
+	struct series *series; /* of the row before */
+	struct shelf_book *book;
+	uint64_t nlost; /* rows whose series or book is not there */
+};
 
-	if (!series || (book_id && !book))
-		return err_set(e, ERR_FORMAT,
-			       "%s: profiles of series %lld in book %lld, which is not there; "
-			       "`kiln store check` tells more",
-			       s->path, (long long)db_int(row, 0), (long long)book_id);
-	counts_add(&series->counts, &counts);
-	if ((uint32_t)last_row >= series->next_row)
-		series->next_row = (uint32_t)last_row + 1;
+/* A disk may have lost something: what is left is served. */
+static void load_row(struct store *s, struct loading *l, sqlite3_stmt *row)
+{
+	int64_t series = db_int(row, 0), book = db_int(row, 1);
+	uint32_t number = (uint32_t)db_int(row, 5);
+	struct counts one = { 1, (uint64_t)db_int(row, 3), (uint64_t)db_int(row, 4), db_int(row, 2),
+			      db_int(row, 2) };
+
+	if (!l->series || l->series->id != series)
+		l->series = catalog_series(&s->catalog, series);
+	if (!l->book || l->book->id != book)
+		l->book = shelf_find(&s->shelf, book);
+	if (!l->series || (book && !l->book)) {
+		l->nlost++;
+		return;
+	}
+	counts_add(&l->series->counts, &one);
+	if (number >= l->series->next_row)
+		l->series->next_row = number + 1;
 	if (book)
-		book->nprofiles += counts.nprofiles;
-	return true;
+		l->book->nprofiles++;
 }
 
 static bool load_counts(struct store *s, struct err *e)
 {
-	sqlite3_stmt *rows = db_bind(s->writer.db, SQL_ALL_COUNTS, NULL, 0, e);
+	sqlite3_stmt *rows = db_bind(s->writer.db, SQL_ALL_PROFILES, NULL, 0, e);
+	struct loading l = { 0 };
 	enum db_result r;
 
 	if (!rows)
 		return false;
 	while ((r = db_step(s->writer.db, rows, e)) == DB_ROW)
-		if (!load_count(s, rows, e)) {
-			sqlite3_reset(rows);
-			return false;
-		}
+		load_row(s, &l, rows);
+	if (l.nlost)
+		store_log(s,
+			  "%s: %llu profiles have lost their series or book; `kiln store check` "
+			  "tells more",
+			  s->path, (unsigned long long)l.nlost);
 	return r == DB_DONE;
 }
 

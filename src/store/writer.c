@@ -8,6 +8,10 @@
 enum {
 	MAX_BATCH = 1024,
 	CHECKPOINT_PAGES = 4096, /* the log is copied to the database when it is so long */
+	RESTART_PAGES = 16384,	 /* then it is begun anew, even if readers must be waited for */
+	RESTART_MS = 200,	 /* for so long */
+	SMALL_CHUNKS = 64,
+	MAX_SMALL_CHUNKS = 4096,
 };
 
 /* ---- one profile */
@@ -34,6 +38,25 @@ static bool save_names(struct writer *w, const struct writer_task *t, struct err
 	return true;
 }
 
+/* Many small chunks are slow to read: once they are many and weigh something next to the first,
+ * which has most of the book, the book is written as one. */
+static bool has_many_chunks(const struct shelf_book *b)
+{
+	return (b->nsmall >= SMALL_CHUNKS && b->small_bytes >= b->whole_bytes / 2) ||
+	       b->nsmall >= MAX_SMALL_CHUNKS;
+}
+
+static bool save_chunk(struct writer *w, struct shelf_book *b, struct str chunk, struct err *e)
+{
+	int64_t first = b->id << 32;
+
+	if (b->is_whole && !db_run(w->db, SQL_DROP_CHUNKS,
+				   DB_VALUES(DB_INT(first), DB_INT(first | 0xffffffff)), e))
+		return false;
+	return db_run(w->db, SQL_NEW_CHUNK, DB_VALUES(DB_INT(first | b->nchunks), DB_BLOB(chunk)),
+		      e);
+}
+
 /* What the book has got since it was last saved: at least all that the task's profile needs. */
 static bool save_book(struct writer *w, struct shelf_book *b, struct err *e)
 {
@@ -43,20 +66,18 @@ static bool save_book(struct writer *w, struct shelf_book *b, struct err *e)
 	if (b->saving == w->ncommit)
 		return true;
 	b->saving = w->ncommit;
+	b->is_whole = b->nchunks == 0 || has_many_chunks(b);
 	pthread_rwlock_rdlock(&b->lock);
 	b->ends = book_mark(b->book);
 	if (!book_is_at(b->book, &b->saved))
-		book_write_chunk(b->book, &b->saved, &chunk);
+		book_write_chunk(b->book, b->is_whole ? &b->empty : &b->saved, &chunk);
 	pthread_rwlock_unlock(&b->lock);
 	if (!b->is_saved)
 		ok = db_run(w->db, SQL_NEW_BOOK,
 			    DB_VALUES(DB_INT(b->id), DB_INT(b->service->id), DB_INT(b->created)),
 			    e);
-	if (ok && chunk.n)
-		ok = db_run(w->db, SQL_NEW_CHUNK,
-			    DB_VALUES(DB_INT(b->id << 32 | b->nchunks), DB_BLOB(buf_view(&chunk))),
-			    e);
-	b->has_chunk = chunk.n;
+	ok = ok && (!chunk.n || save_chunk(w, b, buf_view(&chunk), e));
+	b->chunk_bytes = chunk.n;
 	buf_release(&chunk);
 	return ok;
 }
@@ -78,26 +99,35 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	       db_run(w->db, SQL_NEW_BLOB, DB_VALUES(DB_INT(row), DB_BLOB(t->data)), e);
 }
 
-/* It is durable: what memory says of it follows. */
-static void note_saved(struct store *s, struct writer_task *t)
+static void note_book(struct writer *w, struct shelf_book *b)
 {
-	struct shelf_book *b = t->book;
-
-	t->series->is_saved = t->series->service->is_saved = true;
-	catalog_add(&s->catalog, t->series,
-		    &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
-	atomic_fetch_add(&s->writer.nputs, 1);
-	if (!b)
-		return;
-	pthread_mutex_lock(&s->shelf.lock);
-	b->nprofiles++;
-	pthread_mutex_unlock(&s->shelf.lock);
 	b->is_saved = true;
-	if (b->saving == s->writer.ncommit) {
-		b->saving = 0;
-		b->saved = b->ends;
-		b->nchunks += b->has_chunk;
+	if (b->saving != w->ncommit)
+		return;
+	b->saving = 0;
+	b->saved = b->ends;
+	if (b->chunk_bytes)
+		shelf_note_chunk(b, b->nchunks, b->chunk_bytes, b->is_whole);
+}
+
+/* It is durable: what memory says of it follows. */
+static void note_saved(struct store *s, struct writer_task *first)
+{
+	pthread_rwlock_wrlock(&s->catalog.lock);
+	for (struct writer_task *t = first; t; t = t->next) {
+		t->series->is_saved = t->series->service->is_saved = true;
+		counts_add(&t->series->counts,
+			   &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
+		atomic_fetch_add(&s->writer.nputs, 1);
 	}
+	pthread_rwlock_unlock(&s->catalog.lock);
+	pthread_mutex_lock(&s->shelf.lock);
+	for (struct writer_task *t = first; t; t = t->next)
+		if (t->book) {
+			t->book->nprofiles++;
+			note_book(&s->writer, t->book);
+		}
+	pthread_mutex_unlock(&s->shelf.lock);
 }
 
 /* ---- commits */
@@ -144,8 +174,8 @@ static bool commit_list(struct store *s, struct writer_task *first, struct err *
 		return false;
 	}
 	atomic_fetch_add(&w->ncommits, 1);
-	for (struct writer_task *t = first; t && !first->work; t = t->next)
-		note_saved(s, t);
+	if (!first->work)
+		note_saved(s, first);
 	return true;
 }
 
@@ -212,12 +242,22 @@ static struct writer_task *next_tasks(struct writer *w)
 	return first;
 }
 
+/* Copies the log to the database. The next commit begins it anew if nobody reads from it; readers
+ * that come and go all the time must not make it grow for ever, so in the end they are waited for.
+ * A failure, as on a full disk, loses nothing: it is tried again when the log has grown. */
 static void checkpoint(struct writer *w)
 {
-	if (w->db->wal_pages < CHECKPOINT_PAGES)
+	int pages = w->db->wal_pages;
+	bool must_restart = pages >= RESTART_PAGES;
+
+	if (pages < w->checkpoint_at)
 		return;
-	sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	w->db->wal_pages = 0;
+	sqlite3_busy_timeout(w->db->sqlite, RESTART_MS);
+	sqlite3_wal_checkpoint_v2(
+		w->db->sqlite, NULL,
+		must_restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	sqlite3_busy_timeout(w->db->sqlite, DB_BUSY_MS);
+	w->checkpoint_at = pages + CHECKPOINT_PAGES;
 }
 
 static void *write_on(void *ctx)
@@ -225,7 +265,12 @@ static void *write_on(void *ctx)
 	struct store *s = ctx;
 
 	for (struct writer_task *tasks; (tasks = next_tasks(&s->writer));) {
+		int before = s->writer.db->wal_pages;
+
 		commit(s, tasks);
+		/* The log has been begun anew. */
+		if (s->writer.db->wal_pages < before)
+			s->writer.checkpoint_at = CHECKPOINT_PAGES;
 		checkpoint(&s->writer);
 	}
 	return NULL;
@@ -238,6 +283,7 @@ bool writer_start(struct store *s, struct err *e)
 	struct writer *w = &s->writer;
 
 	w->end = &w->first;
+	w->checkpoint_at = CHECKPOINT_PAGES;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->has_tasks, NULL);
 	errno = pthread_create(&w->thread, NULL, write_on, s);

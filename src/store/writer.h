@@ -49,6 +49,7 @@ struct writer {
 	struct writer_task *first, **end;
 	bool is_stopping;
 	uint64_t ncommit;
+	int checkpoint_at; /* length of the log */
 	atomic_bool is_full;
 	_Atomic uint64_t nputs, ncommits, nwaiting;
 };

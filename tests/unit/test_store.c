@@ -1,6 +1,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -509,6 +510,51 @@ TEST(deleted_is_gone_with_what_only_it_needed)
 	put_some(&p);
 	reopen(&p, NULL);
 	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@109 web@121 ");
+	place_release(&p);
+}
+
+static unsigned count_chunks(struct place *p)
+{
+	char path[100];
+	sqlite3 *db;
+	sqlite3_stmt *row;
+	int n;
+
+	snprintf(path, sizeof(path), "%s/profiles.db", p->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM chunks", -1, &row, NULL), 0);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	n = sqlite3_column_int(row, 0);
+	sqlite3_finalize(row);
+	sqlite3_close(db);
+	return (unsigned)n;
+}
+
+TEST(many_small_chunks_of_a_book_become_one)
+{
+	enum { N = 150 };
+	struct place p;
+	struct store_id ids[N];
+
+	place_init(&p);
+	for (int i = 0; i < N; i++) {
+		char stacks[64];
+
+		snprintf(stacks, sizeof(stacks), "main;work%d %d\n", i, i + 1);
+		ids[i] = put(&p, "api", "cpu", "", i, stacks).id;
+		if (i == N / 2)
+			reopen(&p, NULL);
+	}
+	assert_in_range(count_chunks(&p), 1, N / 2);
+	for (int again = 0; again < 2; again++) {
+		for (int i = 0; i < N; i++) {
+			char want[64];
+
+			snprintf(want, sizeof(want), "%d: work%d main\n", i + 1, i);
+			assert_string_equal(get_text(&p, &ids[i]), want);
+		}
+		reopen(&p, NULL);
+	}
 	place_release(&p);
 }
 

@@ -1,8 +1,5 @@
 #include "http/server.h"
 
-#include <ctype.h>
-#include <dlfcn.h>
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <microhttpd.h>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/vec.h"
+#include "http/listen.h"
+#include "http/microhttpd.h"
 #include "http/tls.h"
 
 enum {
@@ -27,7 +24,6 @@ enum {
 	IDLE_SECONDS = 60,
 	MIN_SOCKET_THREADS = 2,
 	HANDLERS = 16,
-	BACKLOG = 1024,
 	SWALLOW_BYTES = 8 << 20,      /* of a body that is refused, so that its sender reads why */
 	FIRST_GRANT_BYTES = 64 << 10, /* of a body */
 	MAX_GRANT_BYTES = 1 << 20,
@@ -38,7 +34,6 @@ enum {
 	LEAST_BYTES_PER_S = 64 << 10,
 };
 
-#define LIBRARY "libmicrohttpd.so.12"
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* A connection. */
@@ -90,55 +85,8 @@ struct http_server {
 	size_t nhandlers;
 	bool has_watcher;
 	struct http_tls tls;
-	/* libmicrohttpd's */
-	__typeof__(MHD_start_daemon) *start;
-	__typeof__(MHD_stop_daemon) *stop;
-	__typeof__(MHD_quiesce_daemon) *quiesce;
-	__typeof__(MHD_suspend_connection) *suspend;
-	__typeof__(MHD_resume_connection) *resume;
-	__typeof__(MHD_lookup_connection_value) *lookup;
-	__typeof__(MHD_get_connection_info) *info;
-	__typeof__(MHD_create_response_from_buffer_with_free_callback_cls) *response;
-	__typeof__(MHD_add_response_header) *header;
-	__typeof__(MHD_queue_response) *queue;
-	__typeof__(MHD_destroy_response) *forget;
+	struct microhttpd mhd;
 };
-
-static bool load_functions(struct http_server *s, struct err *e)
-{
-	const struct {
-		const char *name;
-		void *to;
-	} functions[] = {
-		{ "MHD_start_daemon", &s->start },
-		{ "MHD_stop_daemon", &s->stop },
-		{ "MHD_quiesce_daemon", &s->quiesce },
-		{ "MHD_suspend_connection", &s->suspend },
-		{ "MHD_resume_connection", &s->resume },
-		{ "MHD_lookup_connection_value", &s->lookup },
-		{ "MHD_get_connection_info", &s->info },
-		{ "MHD_create_response_from_buffer_with_free_callback_cls", &s->response },
-		{ "MHD_add_response_header", &s->header },
-		{ "MHD_queue_response", &s->queue },
-		{ "MHD_destroy_response", &s->forget },
-	};
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NODELETE);
-
-	if (!library)
-		return err_set(
-			e, ERR_IO,
-			"the web page needs libmicrohttpd: %s; install the package libmicrohttpd12",
-			dlerror());
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		void *f = dlsym(library, functions[i].name);
-
-		if (!f)
-			return err_set(e, ERR_IO, "%s has no %s; install libmicrohttpd12 0.9.73",
-				       LIBRARY, functions[i].name);
-		memcpy(functions[i].to, &f, sizeof(f));
-	}
-	return true;
-}
 
 /* ---- what handlers ask for */
 
@@ -150,7 +98,7 @@ static struct exchange *exchange_of(const struct http_call *c)
 struct str http_call_header(const struct http_call *c, const char *name)
 {
 	const struct exchange *x = exchange_of(c);
-	const char *value = x->server->lookup(x->connection, MHD_HEADER_KIND, name);
+	const char *value = x->server->mhd.lookup(x->connection, MHD_HEADER_KIND, name);
 
 	return value ? str_of(value) : (struct str){ 0 };
 }
@@ -303,7 +251,8 @@ bool http_server_shed(struct http_server *s)
 
 static void on_open(struct http_server *s, struct MHD_Connection *connection, void **peer_of)
 {
-	const union MHD_ConnectionInfo *fd = s->info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *fd =
+		s->mhd.info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct peer *peer = xcalloc(1, sizeof(*peer));
 	int on = 1;
 
@@ -374,17 +323,17 @@ static struct MHD_Response *make_response(struct exchange *x, unsigned *status)
 			bytes = packed;
 	}
 	x->sent = (struct http_sent){ .status = (int)*status, .body_bytes = bytes.n };
-	response = s->response(bytes.n, (char *)(uintptr_t)bytes.p, drop_content,
-			       r->content ? http_content_hold(r->content) : NULL);
+	response = s->mhd.response(bytes.n, (char *)(uintptr_t)bytes.p, drop_content,
+				   r->content ? http_content_hold(r->content) : NULL);
 	if (!response)
 		return NULL;
 	if (r->content) {
-		s->header(response, "Content-Type", http_content_type(r->content));
-		s->header(response, "ETag", http_content_tag(r->content));
-		s->header(response, "Vary", "Accept-Encoding");
+		s->mhd.header(response, "Content-Type", http_content_type(r->content));
+		s->mhd.header(response, "ETag", http_content_tag(r->content));
+		s->mhd.header(response, "Vary", "Accept-Encoding");
 	}
 	if (packed.n)
-		s->header(response, "Content-Encoding", "gzip");
+		s->mhd.header(response, "Content-Encoding", "gzip");
 	return response;
 }
 
@@ -400,13 +349,13 @@ static enum MHD_Result send_reply(struct exchange *x)
 	set_deadline(s, x->peer, now_ms(), x->sent.body_bytes);
 	set_held(s, x->peer, x->sent.body_bytes);
 	for (size_t i = 0; i < x->reply.nheaders; i++)
-		s->header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
+		s->mhd.header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
-		s->header(response, (*h)[0], (*h)[1]);
+		s->mhd.header(response, (*h)[0], (*h)[1]);
 	if (atomic_load(&s->is_draining))
-		s->header(response, "Connection", "close");
-	result = s->queue(x->connection, status, response);
-	s->forget(response);
+		s->mhd.header(response, "Connection", "close");
+	result = s->mhd.queue(x->connection, status, response);
+	s->mhd.forget(response);
 	return result;
 }
 
@@ -457,7 +406,7 @@ static void finish_exchange(struct exchange *x)
 	remove_exchange(&s->running, x);
 	pthread_mutex_unlock(&s->lock);
 	x->is_answered = true;
-	s->resume(x->connection);
+	s->mhd.resume(x->connection);
 }
 
 static void *run_handlers(void *server)
@@ -535,7 +484,8 @@ static void *on_target(void *server, const char *target, struct MHD_Connection *
 	x->connection = connection;
 	x->call.abandoned = &x->abandoned;
 	x->raw_target = str_of(str_dup(&x->call.arena, str_of(target)));
-	x->peer = x->server->info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	x->peer =
+		x->server->mhd.info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	return x;
 }
 
@@ -590,7 +540,7 @@ static uint64_t announced_bytes(const struct exchange *x)
 static void identify(struct http_server *s, struct MHD_Connection *connection, struct peer *peer)
 {
 	const union MHD_ConnectionInfo *address =
-		s->info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		s->mhd.info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const union MHD_ConnectionInfo *session;
 	char text[NI_MAXHOST] = "?";
 
@@ -604,7 +554,7 @@ static void identify(struct http_server *s, struct MHD_Connection *connection, s
 	peer->address = str_dup(&peer->arena, str_of(text));
 	if (!s->tls.client_ca.n)
 		return;
-	session = s->info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	session = s->mhd.info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	peer->client =
 		http_tls_client(&s->tls, &peer->arena, session ? session->tls_session : NULL);
 }
@@ -613,7 +563,7 @@ static void describe(struct exchange *x, const char *method)
 {
 	struct http_server *s = x->server;
 	const union MHD_ConnectionInfo *address =
-		s->info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		s->mhd.info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
 	if (!x->peer->is_identified)
 		identify(s, x->connection, x->peer);
@@ -706,7 +656,7 @@ static bool give_to_handlers(struct exchange *x)
 	pthread_mutex_lock(&s->lock);
 	ok = !s->is_stopping;
 	if (ok) {
-		s->suspend(x->connection); /* before a handler can resume it */
+		s->mhd.suspend(x->connection); /* before a handler can resume it */
 		x->peer->deadline_ms = 0;
 		vec_push(&s->waiting, x);
 		pthread_cond_signal(&s->has_waiting);
@@ -739,96 +689,6 @@ static enum MHD_Result on_request(void *server, struct MHD_Connection *connectio
 		return MHD_YES;
 	reply_text(&x->reply, 503, "the server is stopping\n");
 	return send_reply(x);
-}
-
-/* ---- listening */
-
-/* "127.0.0.1:80" or "[::1]:80". */
-static void address_text(const struct sockaddr *a, socklen_t n, char *text, size_t size)
-{
-	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-	bool is_v6 = a->sa_family == AF_INET6;
-
-	getnameinfo(a, n, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(text, size, "%s%.*s%s:%.*s", is_v6 ? "[" : "", 200, host, is_v6 ? "]" : "", 8,
-		 port);
-}
-
-static int listen_at(const struct sockaddr *a, socklen_t n, struct err *e)
-{
-	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-	const char *failed = fd < 0 ? "socket" : NULL, *why;
-	int code, both = 0;
-	char text[256];
-
-	if (!failed && a->sa_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both));
-	if (!failed &&
-	    (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || bind(fd, a, n) != 0))
-		failed = "bind";
-	if (!failed && listen(fd, BACKLOG) != 0)
-		failed = "listen";
-	if (!failed)
-		return fd;
-	code = errno;
-	why = strerrordesc_np(code);
-	address_text(a, n, text, sizeof(text));
-	err_set(e, ERR_IO, "listen tcp %s: %s: %c%s", text, failed, tolower((unsigned char)*why),
-		why + 1);
-	if (fd >= 0)
-		close(fd);
-	errno = code;
-	return -1;
-}
-
-/* As Go does: both protocols on one socket, if the kernel has IPv6. */
-static int open_any(uint16_t port, struct err *e)
-{
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	int fd = listen_at((const struct sockaddr *)&v6, sizeof(v6), e);
-
-	if (fd >= 0 || errno == EADDRINUSE || errno == EACCES)
-		return fd;
-	return listen_at((const struct sockaddr *)&v4, sizeof(v4), e);
-}
-
-/* As Go does, at one address only, an IPv4 one if the name has any. */
-static int open_socket(const char *host, uint16_t port, struct err *e)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-	struct addrinfo *all = NULL, *best;
-	char service[8];
-	int failure, fd;
-
-	if (!*host)
-		return open_any(port, e);
-	snprintf(service, sizeof(service), "%u", port);
-	failure = getaddrinfo(host, service, &hints, &all);
-	if (failure) {
-		err_set(e, ERR_IO, "listen tcp: lookup %s: no such host", host);
-		return -1;
-	}
-	best = all;
-	for (struct addrinfo *a = all; a; a = a->ai_next)
-		if (a->ai_family == AF_INET && best->ai_family != AF_INET)
-			best = a;
-	fd = listen_at(best->ai_addr, best->ai_addrlen, e);
-	freeaddrinfo(all);
-	return fd;
-}
-
-static uint16_t bound_port(int fd)
-{
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} a = { 0 };
-	socklen_t n = sizeof(a);
-
-	getsockname(fd, &a.any, &n);
-	return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
 /* ---- start and end */
@@ -865,15 +725,15 @@ static bool start_daemon(struct http_server *s, struct err *e)
 		flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
 		tls[0].option = MHD_OPTION_END;
 	}
-	s->daemon =
-		s->start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
-			 MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
-			 s->params.max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-			 (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-			 (size_t)MAX_HEAD_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
-			 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
-			 on_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
-	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", LIBRARY);
+	s->daemon = s->mhd.start(
+		flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
+		MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
+		s->params.max_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_HEAD_BYTES,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_ARRAY,
+		tls, MHD_OPTION_END);
+	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", MICROHTTPD);
 }
 
 static void set_default(unsigned *field, unsigned value)
@@ -895,12 +755,12 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->has_waiting, NULL);
 	pthread_cond_init(&s->has_running, NULL);
-	if (load_functions(s, e) &&
+	if (microhttpd_load(&s->mhd, e) &&
 	    (!params->certificate ||
 	     http_tls_load(&s->tls, params->certificate, params->key, params->client_ca, e)))
-		s->fd = open_socket(params->host, params->port, e);
+		s->fd = http_listen(params->host, params->port, e);
 	if (s->fd >= 0) {
-		s->port = bound_port(s->fd);
+		s->port = http_listen_port(s->fd);
 		if (start_threads(s, e) && start_daemon(s, e))
 			return s;
 	}
@@ -929,7 +789,7 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 	bool is_busy;
 
 	atomic_store(&s->is_draining, true);
-	s->quiesce(s->daemon);
+	s->mhd.quiesce(s->daemon);
 	shutdown(s->fd, SHUT_RDWR); /* else the kernel would go on to take connections */
 	do {
 		pthread_mutex_lock(&s->lock);
@@ -941,7 +801,7 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 void http_server_stop(struct http_server *s)
 {
 	if (s->daemon && !atomic_load(&s->is_draining))
-		s->quiesce(s->daemon);
+		s->mhd.quiesce(s->daemon);
 	pthread_mutex_lock(&s->lock);
 	s->is_stopping = true;
 	watch(s);
@@ -953,7 +813,7 @@ void http_server_stop(struct http_server *s)
 	if (s->has_watcher)
 		pthread_join(s->watcher, NULL);
 	if (s->daemon)
-		s->stop(s->daemon);
+		s->mhd.stop(s->daemon);
 	if (s->fd >= 0)
 		close(s->fd);
 	vec_release(&s->waiting);

@@ -237,6 +237,7 @@ static bool load_one_series(struct catalog *c, sqlite3_stmt *row, struct err *e)
 	struct str labels = db_blob(row, 3);
 	struct arena scratch = { 0 };
 	struct store_label *decoded;
+	struct series *s;
 	size_t n;
 	bool ok = labels_decode(&scratch, labels, &decoded, &n);
 
@@ -245,7 +246,9 @@ static bool load_one_series(struct catalog *c, sqlite3_stmt *row, struct err *e)
 		return err_set(e, ERR_FORMAT,
 			       "series %lld is damaged; `kiln store check` tells more",
 			       (long long)id);
-	add_series(c, id, service, db_blob(row, 2), labels)->is_saved = true;
+	s = add_series(c, id, service, db_blob(row, 2), labels);
+	s->is_saved = true;
+	s->tiers_until = db_int(row, 4);
 	return true;
 }
 
@@ -470,9 +473,22 @@ static void copy_series(struct arena *a, const struct series *s, struct picked *
 		.service = s->service->id,
 		.service_name = copy_to(a, s->service->name),
 		.type = copy_to(a, s->type),
+		.tiers_until = s->tiers_until,
 		.counts = s->counts,
 	};
 	labels_decode(a, key, &to->labels, &to->nlabels);
+}
+
+bool catalog_copy(struct catalog *c, int64_t series, struct arena *a, struct picked *to)
+{
+	struct series *s;
+
+	pthread_rwlock_rdlock(&c->lock);
+	s = catalog_series(c, series);
+	if (s)
+		copy_series(a, s, to);
+	pthread_rwlock_unlock(&c->lock);
+	return s;
 }
 
 struct picked *catalog_pick(struct catalog *c, const struct store_query *q, struct arena *a,

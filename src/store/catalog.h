@@ -22,6 +22,8 @@ struct service {
 	struct str name;
 	uint32_t nseries;
 	size_t nleft; /* for who counts */
+	bool has_keep;
+	struct store_keep keep; /* if it has its own */
 	struct shelf_book
 		*book;	 /* that new profiles go to, or NULL; of the shelf, under its lock */
 	bool is_saved;	 /* the writer's: is in the database */
@@ -41,8 +43,10 @@ struct series {
 	size_t nlabels;
 	struct str key; /* the labels as one text */
 	struct counts counts;
-	uint32_t next_row;	   /* the writer's */
-	_Atomic uint32_t nwaiting; /* puts that hold it */
+	uint32_t next_row;	    /* the writer's */
+	int64_t tiers_until;	    /* the writer's: sums of windows have been made up to there */
+	_Atomic int64_t oldest_put; /* time, of those since the maker of sums looked */
+	_Atomic uint32_t nwaiting;  /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;
 };
@@ -81,11 +85,14 @@ struct picked {
 	struct str service_name, type;
 	struct store_label *labels;
 	size_t nlabels;
+	int64_t tiers_until;
 	struct counts counts; /* of all of it, not just the query's times */
 };
 /* Those that match and may have profiles between the times. */
 struct picked *catalog_pick(struct catalog *c, const struct store_query *q, struct arena *a,
 			    size_t *n);
+/* One of them by its id; false: it is not there. */
+bool catalog_copy(struct catalog *c, int64_t series, struct arena *a, struct picked *to);
 /* Its value of a name: "service", "type", or a label ("" if it is not there). */
 struct str picked_value(const struct picked *p, struct str name);
 

@@ -23,7 +23,7 @@ static const char *const texts[DB_NSTATEMENTS] = {
 static const char schema[] =
 	"CREATE TABLE services(id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);"
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, service INTEGER NOT NULL, type BLOB NOT NULL,"
-	" labels BLOB NOT NULL);"
+	" labels BLOB NOT NULL, until INTEGER NOT NULL);" /* tiers have been made up to there */
 	"CREATE TABLE books(id INTEGER PRIMARY KEY, service INTEGER NOT NULL,"
 	" created INTEGER NOT NULL);"
 	/* row: book << 32 | number of the chunk */
@@ -36,7 +36,18 @@ static const char schema[] =
 	" duration INTEGER NOT NULL,"
 	" PRIMARY KEY(series, time, row)) WITHOUT ROWID;"
 	"CREATE UNIQUE INDEX profiles_by_id ON profiles(id);"
-	"CREATE TABLE blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);";
+	"CREATE TABLE blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	/* see tiers.h; time: where the window begins */
+	"CREATE TABLE tiers(series INTEGER NOT NULL, tier INTEGER NOT NULL, time INTEGER NOT NULL,"
+	" book INTEGER NOT NULL, head INTEGER NOT NULL, row INTEGER NOT NULL,"
+	" kind INTEGER NOT NULL, nprofiles INTEGER NOT NULL, first INTEGER NOT NULL,"
+	" last INTEGER NOT NULL, duration INTEGER NOT NULL, totals BLOB NOT NULL,"
+	" PRIMARY KEY(series, tier, time, book, head)) WITHOUT ROWID;"
+	"CREATE INDEX tiers_by_book ON tiers(book);"
+	"CREATE TABLE tier_blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	/* times whose windows are to be made again */
+	"CREATE TABLE late(series INTEGER NOT NULL, time INTEGER NOT NULL,"
+	" PRIMARY KEY(series, time)) WITHOUT ROWID;";
 
 bool db_fail(struct db *db, struct err *e)
 {

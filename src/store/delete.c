@@ -4,6 +4,7 @@
 
 #include "base/stop.h"
 #include "store/find.h"
+#include "store/tiers.h"
 
 enum { SLICE = 500 }; /* profiles that are deleted in one commit */
 
@@ -20,6 +21,7 @@ struct deletion {
 	/* set by the writer */
 	struct doomed doomed[SLICE];
 	size_t n;
+	uint64_t nthinned;   /* that were only in sums */
 	int64_t first, last; /* of what is left, if anything */
 };
 
@@ -73,6 +75,18 @@ static bool read_ends(struct deletion *d, struct db *db, struct err *e)
 	return true;
 }
 
+/* Windows that had them. */
+static bool drop_sums(struct deletion *d, struct db *db, struct err *e)
+{
+	d->nthinned = 0;
+	if (!d->list)
+		return tier_delete(db, d->series, d->from, d->to, &d->nthinned, e);
+	for (size_t i = 0; i < d->n; i++)
+		if (!tier_change(db, d->series, d->doomed[i].time, INT64_MAX, e))
+			return false;
+	return true;
+}
+
 static bool drop_profiles(struct store *s, struct db *db, void *ctx, struct err *e)
 {
 	struct deletion *d = ctx;
@@ -87,7 +101,7 @@ static bool drop_profiles(struct store *s, struct db *db, void *ctx, struct err 
 				      DB_INT(d->doomed[i].row)),
 			    e))
 			return false;
-	return read_ends(d, db, e);
+	return drop_sums(d, db, e) && read_ends(d, db, e);
 }
 
 static void note_dropped(struct store *s, void *ctx, bool is_ok)
@@ -105,6 +119,7 @@ static void note_dropped(struct store *s, void *ctx, bool is_ok)
 		series->counts.bytes -= d->doomed[i].bytes;
 	}
 	if (series) {
+		series->counts.nprofiles -= d->nthinned;
 		series->counts.first = d->first;
 		series->counts.last = d->last;
 	}
@@ -117,7 +132,7 @@ static void note_dropped(struct store *s, void *ctx, bool is_ok)
 			b->nprofiles--;
 	}
 	pthread_mutex_unlock(&s->shelf.lock);
-	atomic_fetch_add(&s->ndeleted, d->n);
+	atomic_fetch_add(&s->ndeleted, d->n + d->nthinned);
 }
 
 /* One commit. */
@@ -140,7 +155,7 @@ bool delete_range(struct store *s, int64_t series, int64_t from, int64_t to,
 	*d = (struct deletion){ .series = series, .from = from, .to = to };
 	do {
 		ok = delete_slice(s, d, stop, e);
-		*n += ok ? d->n : 0;
+		*n += ok ? d->n + d->nthinned : 0;
 	} while (ok && d->n == SLICE);
 	free(d);
 	return ok;
@@ -157,13 +172,27 @@ static bool is_empty_series(const struct series *s)
 	return !s->counts.nprofiles && !atomic_load(&s->nwaiting);
 }
 
-static bool is_empty_book(const struct shelf_book *b)
+static bool has_sums(struct db *db, int64_t book)
 {
-	return !b->nprofiles && !b->nusers;
+	sqlite3_stmt *row;
+	struct err ignored;
+	enum db_result r = DB_FAILED;
+
+	row = db_bind(db, SQL_TIERS_OF_BOOK, DB_VALUES(DB_INT(book)), &ignored);
+	if (row)
+		r = db_step(db, row, &ignored);
+	if (r == DB_ROW)
+		sqlite3_reset(row);
+	return r != DB_DONE;
+}
+
+static bool is_empty_book(struct db *db, const struct shelf_book *b)
+{
+	return !b->nprofiles && !b->nusers && !has_sums(db, b->id);
 }
 
 /* Both locks are held from here to sweep_end, so that nobody uses what goes. */
-static void sweep_find(struct store *s, struct sweep *w)
+static void sweep_find(struct store *s, struct db *db, struct sweep *w)
 {
 	pthread_rwlock_wrlock(&s->catalog.lock);
 	pthread_mutex_lock(&s->shelf.lock);
@@ -180,7 +209,7 @@ static void sweep_find(struct store *s, struct sweep *w)
 	for (size_t i = 0; i < s->shelf.books.n; i++) {
 		struct shelf_book *b = s->shelf.books.at[i];
 
-		if (is_empty_book(b))
+		if (is_empty_book(db, b))
 			vec_push(&w->books, b->id);
 		else
 			b->service->nleft++;
@@ -195,7 +224,7 @@ static bool sweep_drop(struct store *s, struct db *db, void *ctx, struct err *e)
 	struct sweep *w = ctx;
 	bool ok = true;
 
-	sweep_find(s, w);
+	sweep_find(s, db, w);
 	for (size_t i = 0; ok && i < w->series.n; i++)
 		ok = db_run(db, SQL_DROP_SERIES, DB_VALUES(DB_INT(w->series.at[i])), e);
 	for (size_t i = 0; ok && i < w->services.n; i++)

@@ -8,6 +8,7 @@
 #include "store/catalog.h"
 #include "store/db.h"
 #include "store/id.h"
+#include "store/keep.h"
 #include "store/shelf.h"
 #include "store/store.h"
 #include "store/writer.h"
@@ -20,6 +21,7 @@ struct store {
 	struct catalog catalog;
 	struct shelf shelf;
 	struct writer writer;
+	struct keeper keeper;
 	/* connections that read, of which nobody uses these */
 	pthread_mutex_t readers_lock;
 	struct db *readers;

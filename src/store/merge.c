@@ -90,13 +90,14 @@ static void note_row(struct merging *m, const struct scan_row *row)
 	}
 	if (!out->nprofiles || row->time < out->first)
 		out->first = row->time;
-	if (!out->nprofiles || row->time > out->last)
-		out->last = row->time;
+	if (!out->nprofiles || row->last > out->last)
+		out->last = row->last;
 	if (!out->nprofiles) {
 		buf_str(&m->first, row->data);
 		m->first_book = row->book;
 	}
 	out->nprofiles += row->nprofiles;
+	out->ntiers += row->is_sum;
 	out->nseries += row->series != m->last_series;
 	m->last_series = row->series;
 }

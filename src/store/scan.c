@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "store/delta.h"
 #include "store/find.h"
+#include "store/plan.h"
 
 static int by_service(const void *a, const void *b)
 {
@@ -39,6 +40,7 @@ static struct scan_row read_row(const struct scan *scan, const struct picked *p,
 	return (struct scan_row){
 		.series = p,
 		.time = db_int(row, 0),
+		.last = db_int(row, 0),
 		.row = db_int(row, 1),
 		.book = db_int(row, 2),
 		.head = (uint32_t)db_int(row, 3),
@@ -82,10 +84,52 @@ static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *ro
 		return err_set(e, ERR_IO, "nobody waits for it any more");
 	if (!scan->deltas)
 		return scan->each(scan->ctx, &r, e);
-	if (scan->last_series != p && !give_base(scan, &r, e))
+	if (scan->is_extra ? !deltas_end(scan->deltas, e)
+			   : scan->last_series != p && !give_base(scan, &r, e))
 		return false;
 	scan->last_series = p;
 	return deltas_add(scan->deltas, &r, e);
+}
+
+/* Of a window. */
+static bool give_sum(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
+{
+	struct scan_row r = {
+		.series = p,
+		.time = db_int(row, 0),
+		.last = db_int(row, 1),
+		.book = db_int(row, 2),
+		.head = (uint32_t)db_int(row, 3),
+		.totals = db_blob(row, 4),
+		.duration = db_int(row, 5),
+		.nprofiles = (uint64_t)db_int(row, 6),
+		.data = scan->has_data ? db_blob(row, 8) : STR(""),
+		.is_sum = true,
+		.has_deltas = db_int(row, 7) & TIER_HAS_DELTAS,
+	};
+
+	if (stop_asked(scan->q->stop))
+		return err_set(e, ERR_IO, "nobody waits for it any more");
+	return scan->each(scan->ctx, &r, e);
+}
+
+static bool give_sums(struct scan *scan, const struct picked *p, const struct piece *piece,
+		      struct err *e)
+{
+	sqlite3_stmt *rows = db_bind(scan->db, scan->has_data ? SQL_TIERS : SQL_TIER_TOTALS,
+				     DB_VALUES(DB_INT(p->series), DB_INT(piece->tier),
+					       DB_INT(piece->from), DB_INT(piece->to)),
+				     e);
+	enum db_result r;
+
+	if (!rows)
+		return false;
+	while ((r = db_step(scan->db, rows, e)) == DB_ROW)
+		if (!give_sum(scan, p, rows, e)) {
+			sqlite3_reset(rows);
+			return false;
+		}
+	return r == DB_DONE;
 }
 
 static bool give_rows(struct scan *scan, const struct picked *p, sqlite3_stmt *rows, struct err *e)
@@ -159,18 +203,46 @@ static bool choose(struct scan *scan, const struct picked *p, int64_t *time, int
 	return r == DB_DONE;
 }
 
+/* What was before the first row of a piece must be looked up. Among what came after the rest was
+ * thinned each row is the first: so it counts no difference. */
+static bool give_piece(struct scan *scan, const struct picked *p, const struct piece *piece,
+		       struct err *e)
+{
+	if (scan->deltas && !deltas_end(scan->deltas, e))
+		return false;
+	if (piece->tier != TIER_RAW)
+		return give_sums(scan, p, piece, e);
+	scan->last_series = NULL;
+	scan->is_extra = piece->is_extra;
+	return give_rows(
+		scan, p,
+		db_bind(scan->db, scan->has_data ? SQL_PROFILES : SQL_TOTALS,
+			DB_VALUES(DB_INT(p->series), DB_INT(piece->from), DB_INT(piece->to)), e),
+		e);
+}
+
+static bool scan_times(struct scan *scan, const struct picked *p, struct err *e)
+{
+	struct plan plan = { .db = scan->db,
+			     .series = p->series,
+			     .below = scan->below ? (enum tier)scan->below : NTIERS,
+			     .step = scan->step,
+			     .as_type = scan->as_type };
+	bool ok = plan_make(&plan, scan->q->from, scan->q->to, e);
+
+	for (size_t i = 0; ok && i < plan.pieces.n; i++)
+		ok = give_piece(scan, p, &plan.pieces.at[i], e);
+	vec_release(&plan.pieces);
+	return ok;
+}
+
 static bool scan_series(struct scan *scan, const struct picked *p, struct err *e)
 {
 	int64_t time, row;
 	bool is_there;
 
 	if (scan->which == SCAN_ALL)
-		return give_rows(scan, p,
-				 db_bind(scan->db, scan->has_data ? SQL_PROFILES : SQL_TOTALS,
-					 DB_VALUES(DB_INT(p->series), DB_INT(scan->q->from),
-						   DB_INT(scan->q->to)),
-					 e),
-				 e);
+		return scan_times(scan, p, e);
 	return choose(scan, p, &time, &row, &is_there, e) &&
 	       (!is_there || give_at(scan, p, time, row, e));
 }

@@ -9,13 +9,15 @@
 struct scan_row {
 	const struct picked *series;
 	int64_t time, row;
+	int64_t last; /* time of the last profile in it */
 	int64_t book; /* 0: it is no profile */
 	uint32_t head;
 	struct str totals; /* int64_t of each type; may be damaged */
 	struct str data;   /* packed; only if the scan has_data */
 	int64_t duration;
-	uint64_t nprofiles;    /* that it is the sum of; 0: it corrects another row's values */
-	const double *factors; /* of each type: its values count so many times; NULL: once */
+	uint64_t nprofiles;	 /* that it is the sum of; 0: it corrects another row's values */
+	bool is_sum, has_deltas; /* of a window; has what counts from the start as differences */
+	const double *factors;	 /* of each type: its values count so many times; NULL: once */
 };
 
 typedef bool scan_each(void *ctx, const struct scan_row *row, struct err *e);
@@ -28,6 +30,7 @@ struct scan {
 	enum scan_which which;
 	bool has_data;
 	bool as_type; /* what counts from a process's start comes as differences; of SCAN_ALL */
+	int below;    /* reads sums of tiers (tiers.h) below this only; 0: of any */
 	int64_t step; /* times of one step (multiples of it) need not be told apart; 0: of all */
 	scan_each *each;
 	/* After the last row of a service; or NULL. */
@@ -40,6 +43,7 @@ struct scan {
 	/* own */
 	struct deltas *deltas;
 	const struct picked *last_series;
+	bool is_extra; /* of the rows that are given now: nothing is known to be before them */
 };
 
 /* Which series; they lie in `a`. */

@@ -71,6 +71,7 @@ void store_stats(struct store *s, struct store_stats *out)
 		.ncommits = atomic_load(&s->writer.ncommits),
 		.nwaiting = atomic_load(&s->writer.nwaiting),
 		.ndeleted = atomic_load(&s->ndeleted),
+		.nthinned = atomic_load(&s->keeper.nthinned),
 		.is_full = atomic_load(&s->writer.is_full),
 		.memory = atomic_load(&s->merge_bytes) +
 			  (atomic_load(&s->nreaders) + 1) * (uint64_t)READER_BYTES,

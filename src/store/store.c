@@ -111,12 +111,30 @@ static bool load_counts(struct store *s, struct err *e)
 	return r == DB_DONE;
 }
 
+/* Profiles that are only in sums. */
+static bool load_thinned(struct store *s, struct err *e)
+{
+	sqlite3_stmt *rows = db_bind(s->writer.db, SQL_ALL_THINNED, NULL, 0, e);
+	enum db_result r = rows ? DB_ROW : DB_FAILED;
+
+	while (r == DB_ROW && (r = db_step(s->writer.db, rows, e)) == DB_ROW) {
+		struct series *series = catalog_series(&s->catalog, db_int(rows, 0));
+		struct counts counts = { .nprofiles = (uint64_t)db_int(rows, 1),
+					 .first = db_int(rows, 2),
+					 .last = db_int(rows, 3) };
+
+		if (series)
+			counts_add(&series->counts, &counts);
+	}
+	return r == DB_DONE;
+}
+
 static bool open_all(struct store *s, struct err *e)
 {
 	return make_folder(s->dir, e) && lock_folder(s, e) &&
 	       (s->writer.db = db_open(s->path, true, e)) &&
 	       catalog_load(&s->catalog, s->writer.db, e) && shelf_load(s, s->writer.db, e) &&
-	       load_counts(s, e) && writer_start(s, e);
+	       load_counts(s, e) && load_thinned(s, e) && writer_start(s, e) && keeper_start(s, e);
 }
 
 struct store *store_open(const struct store_params *params, struct err *e)
@@ -135,6 +153,7 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	catalog_init(&s->catalog, params->max_series, params->max_service_series);
 	shelf_init(&s->shelf, s->params.max_memory);
 	pthread_mutex_init(&s->readers_lock, NULL);
+	keeper_init(&s->keeper);
 	if (open_all(s, e))
 		return s;
 	store_close(s);
@@ -145,6 +164,7 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	keeper_stop(s);
 	writer_stop(s);
 	for (struct db *db = s->readers, *next; db; db = next) {
 		next = db->next;
@@ -154,6 +174,7 @@ void store_close(struct store *s)
 	shelf_release(&s->shelf);
 	catalog_release(&s->catalog);
 	pthread_mutex_destroy(&s->readers_lock);
+	keeper_release(&s->keeper);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);

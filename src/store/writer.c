@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "store/inside.h"
+#include "store/tiers.h"
 
 enum {
 	MAX_BATCH = 1024,
@@ -90,6 +91,9 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	if (!save_names(w, t, e) || (t->book && !save_book(w, t->book, e)))
 		return false;
 	t->series->next_row++;
+	if (t->time < t->series->tiers_until &&
+	    !tier_change(w->db, t->series->id, t->time, t->series->tiers_until, e))
+		return false;
 	return db_run(w->db, SQL_NEW_PROFILE,
 		      DB_VALUES(DB_INT(t->series->id), DB_INT(t->time), DB_INT(row), DB_BLOB(id),
 				DB_INT(t->book ? t->book->id : 0), DB_INT(t->head),
@@ -119,6 +123,8 @@ static void note_saved(struct store *s, struct writer_task *first)
 		counts_add(&t->series->counts,
 			   &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
 		atomic_fetch_add(&s->writer.nputs, 1);
+		if (t->time < atomic_load(&t->series->oldest_put))
+			atomic_store(&t->series->oldest_put, t->time);
 	}
 	pthread_rwlock_unlock(&s->catalog.lock);
 	pthread_mutex_lock(&s->shelf.lock);

@@ -1,0 +1,34 @@
+/* keep.h - work in the background: sums of windows (tiers.h), and less of what is old.
+ *
+ * All of it goes through the writer in small commits, so that puts get their turn. What was summed
+ * outside a commit is thrown away if a put has changed it meanwhile, and made again later.
+ */
+#ifndef STORE_KEEP_H
+#define STORE_KEEP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/store.h"
+
+struct keeper {
+	pthread_t thread;
+	bool has_thread, is_stopping;
+	pthread_mutex_t lock, busy;
+	pthread_cond_t wake;
+	atomic_bool stop;
+	int64_t last_hour; /* at which ages were last looked at */
+	_Atomic uint64_t nthinned;
+};
+
+void keeper_init(struct keeper *k);
+void keeper_release(struct keeper *k);
+bool keeper_start(struct store *s, struct err *e);
+void keeper_stop(struct store *s);
+
+/* Makes the sums of windows that have ended, also those that have changed since. */
+bool keep_make_tiers(struct store *s, int64_t now, struct err *e);
+/* Sums in windows of `tier` replace all that is finer and before `cut`, of one series. */
+bool keep_thin(struct store *s, int64_t series, int tier, int64_t cut, uint64_t *n, struct err *e);
+
+#endif

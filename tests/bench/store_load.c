@@ -1,6 +1,8 @@
 /* store_load.c - how fast the store takes profiles and merges them.
  *
  *	store_load DIR puts=20000 threads=16 services=1 series=4 [merges=3] FILE...
+ *	ACKS=FILE store_load ...	appends the id of each profile once it is acknowledged
+ *	CHECK=FILE store_load DIR puts=0 merges=0 FILE...	are they all there?
  *
  * The files are read once, and put again and again a minute apart, each as if decoded anew: with
  * decode=1 that is measured too. Prints one "name value" a line.
@@ -41,6 +43,7 @@ static struct input *inputs;
 static size_t ninputs;
 static struct store *store;
 static _Atomic int64_t next_put, nsamples;
+static int acks = -1;
 
 static void die(const char *what, const struct err *e)
 {
@@ -88,6 +91,47 @@ static void read_input(const char *path, struct input *in)
 		die(path, &e);
 }
 
+static void acknowledge(const struct store_id *id)
+{
+	struct buf line = { 0 };
+
+	store_id_print(&line, id);
+	buf_char(&line, '\n');
+	if (write(acks, line.p, line.n) != (ssize_t)line.n)
+		exit(1);
+	buf_release(&line);
+}
+
+/* Every id of the file must give a profile with all its samples. */
+static void check(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char line[100];
+	size_t n = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		struct arena a = { 0 };
+		struct strings strings;
+		struct store_meta meta;
+		struct profile p;
+		struct store_id id;
+		struct str bytes;
+		struct err e = { .text = "not an id" };
+
+		strings_init(&strings);
+		if (!store_id_parse((struct str){ line, strcspn(line, "\n") }, &id) ||
+		    !store_get(store, &id, &a, &strings, &meta, &p, &bytes, &e) ||
+		    p.nsamples != meta.nsamples)
+			die(line, &e);
+		strings_release(&strings);
+		arena_release(&a);
+		n++;
+	}
+	if (f)
+		fclose(f);
+	printf("checked %zu\n", n);
+}
+
 static void put(int64_t i)
 {
 	struct input *in = &inputs[(size_t)i % ninputs];
@@ -118,6 +162,8 @@ static void put(int64_t i)
 	if (!store_put(store, &new, &a, &meta, &e))
 		die("store_put", &e);
 	nsamples += p.nsamples;
+	if (acks >= 0)
+		acknowledge(&meta.id);
 	if (params.decode)
 		strings_release(&strings);
 	arena_release(&a);
@@ -197,8 +243,12 @@ int main(int argc, char **argv)
 	store = store_open(&open_params, &e);
 	if (!store)
 		die(argv[1], &e);
+	if (getenv("ACKS"))
+		acks = open(getenv("ACKS"), O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (params.puts)
 		run_puts();
+	if (getenv("CHECK"))
+		check(getenv("CHECK"));
 	for (int64_t i = 0; i < params.merges; i++)
 		run_merge(i % 2 ? STR("") : STR("service-0"));
 	store_close(store);

@@ -50,3 +50,22 @@ void strings_release(struct strings *t)
 	free(t->at);
 	*t = (struct strings){ 0 };
 }
+
+void strings_clear(struct strings *t, size_t keep_bytes)
+{
+	if (t->cap * sizeof(*t->at) > keep_bytes ||
+	    (t->map.mask + (size_t)1) * sizeof(*t->map.slots) > keep_bytes) {
+		strings_release(t);
+		strings_init(t);
+		return;
+	}
+	if (!t->bytes.kept) {
+		arena_release(&t->bytes);
+		arena_reserve(&t->bytes, keep_bytes);
+	}
+	arena_rewind(&t->bytes);
+	memset(t->map.slots, 0, (t->map.mask + (size_t)1) * sizeof(*t->map.slots));
+	t->map.used = 0;
+	t->n = 0;
+	strings_add(t, STR(""));
+}

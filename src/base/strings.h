@@ -23,6 +23,8 @@ struct strings {
 
 void strings_init(struct strings *t);
 void strings_release(struct strings *t);
+/* Makes it as it was after strings_init, but keeps memory for another such table, about so much. */
+void strings_clear(struct strings *t, size_t keep_bytes);
 uint32_t strings_add(struct strings *t, struct str s);
 /* 0 if it is not there. */
 uint32_t strings_find(const struct strings *t, struct str s);

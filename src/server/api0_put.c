@@ -52,8 +52,7 @@ void api0_put(struct call *c)
 	struct api0_series series;
 	struct store_new new = { 0 };
 	struct profile profile;
-	struct strings strings;
-	struct arena a = { 0 };
+	struct desk *desk;
 
 	if (!api0_read_series(c, &series) || !check_type(c, series.type) ||
 	    !api0_read_created(c, &new.created) ||
@@ -69,9 +68,8 @@ void api0_put(struct call *c)
 		return;
 	}
 	new.profile = &profile;
-	strings_init(&strings);
-	if (read_body(c, &a, &strings, &profile))
+	desk = desk_take(&c->server->desks);
+	if (read_body(c, &desk->arena, &desk->strings, &profile))
 		put(c, &new);
-	strings_release(&strings);
-	arena_release(&a);
+	desk_put_back(&c->server->desks, desk);
 }

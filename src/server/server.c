@@ -132,6 +132,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	signal(SIGPIPE, SIG_IGN);
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
+	desks_init(&s.desks);
 	ok = ok && gate_open(&s, host, e);
 	s.store = ok ? open_store(options, e) : NULL;
 	if (s.store)
@@ -140,6 +141,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	if (s.store)
 		store_close(s.store);
 	gate_close(&s);
+	desks_release(&s.desks);
 	arena_release(&a);
 	return ok;
 }

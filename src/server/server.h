@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "http/server.h"
 #include "server/auth.h"
+#include "server/desks.h"
 #include "server/options.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@ struct server {
 	struct metrics *metrics;
 	int64_t started; /* ns since 1970 */
 	atomic_bool is_stopping;
+	struct desks desks;
 	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 

@@ -530,23 +530,23 @@ static void refuse_unpacked(struct call *c, size_t max_bytes)
 		    is_memory ? ", for which there is no memory: raise --max-memory" : "");
 }
 
-/* Takes memory for as much as it says that it unpacks to; if that was a lie, for as much as may be.
- */
+/* Takes memory for as much as it says that it unpacks to. Of several members only the last says
+ * so, and some lie: then for more, by steps, since few need as much as may be. */
 static bool unpack(struct call *c, struct arena *a, size_t max_bytes, struct str *plain)
 {
-	size_t guess = guess_plain_bytes(c->http->body, max_bytes);
+	size_t guess = guess_plain_bytes(c->http->body, max_bytes), taken = 0;
 	struct err e;
 
-	if (!gate_take(c, (uint64_t)guess * MEMORY_PER_PLAIN_BYTE))
-		return false;
-	if (profile_unpack(a, c->http->body, guess, plain, &e))
-		return true;
-	if (e.kind == ERR_LIMIT && guess < max_bytes) {
-		arena_release(a);
-		if (!gate_take(c, (uint64_t)(max_bytes - guess) * MEMORY_PER_PLAIN_BYTE))
+	for (;;) {
+		if (!gate_take(c, (uint64_t)(guess - taken) * MEMORY_PER_PLAIN_BYTE))
 			return false;
-		if (profile_unpack(a, c->http->body, max_bytes, plain, &e))
+		if (profile_unpack(a, c->http->body, guess, plain, &e))
 			return true;
+		if (e.kind != ERR_LIMIT || guess >= max_bytes)
+			break;
+		arena_release(a);
+		taken = guess;
+		guess = guess < max_bytes / 8 ? guess * 8 : max_bytes;
 	}
 	if (e.kind == ERR_LIMIT)
 		refuse_unpacked(c, max_bytes);

@@ -21,7 +21,7 @@
 
 struct params {
 	uint64_t samples, functions, locations, depth, labels, mappings, pool, heap, seed, number,
-		count;
+		count, timeless;
 };
 
 static const struct param {
@@ -39,6 +39,7 @@ static const struct param {
 	{ "seed", offsetof(struct params, seed) },
 	{ "number", offsetof(struct params, number) },
 	{ "count", offsetof(struct params, count) },
+	{ "timeless", offsetof(struct params, timeless) },
 };
 
 struct site {
@@ -409,7 +410,8 @@ static void write_profile(const struct service *s, const char *path, uint64_t nu
 	w.stack = arena_many(&arena, s->stack_max, uint32_t);
 	strings_init(&w.strings);
 	put_header(&w);
-	put_nonzero(&w.out, 9, 1700000000000000000 + number * 60000000000);
+	if (!s->params.timeless)
+		put_nonzero(&w.out, 9, 1700000000000000000 + number * 60000000000);
 	for (uint64_t i = 0; i < s->params.samples; i++)
 		put_sample(&w);
 	put_tables(&w);

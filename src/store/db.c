@@ -8,7 +8,6 @@
 enum {
 	APPLICATION = 0x6b696c6e, /* "kiln" */
 	FORMAT = 1,		  /* of the schema; a change that old programs cannot read adds 1 */
-	PAGE_BYTES = 8192,
 	CACHE_KB = 4096,
 };
 
@@ -139,7 +138,7 @@ static bool set_up(struct db *db, bool is_writer, struct err *e)
 		return true;
 	/* For a new file. */
 	snprintf(text, sizeof(text), "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL;",
-		 PAGE_BYTES);
+		 DB_PAGE_BYTES);
 	if (!run_text(db, text, e))
 		return false;
 	if (!run_text(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", e) ||

@@ -18,7 +18,10 @@ enum db_statement {
 	DB_NSTATEMENTS
 };
 
-enum { DB_BUSY_MS = 10000 }; /* that a connection waits for others */
+enum {
+	DB_PAGE_BYTES = 8192,
+	DB_BUSY_MS = 10000, /* that a connection waits for others */
+};
 
 struct db {
 	sqlite3 *sqlite;

@@ -310,20 +310,26 @@ static void fill_meta(struct arena *a, const struct writer_task *task, struct st
 	meta->labels = labels;
 }
 
-/* Room is left for what makes room: deleting needs the log too. */
+/* Room is left for the log to be copied, and for what makes room: deleting needs the log too. */
 static bool has_room(struct store *s, struct err *e)
 {
-	uint64_t free_bytes, reserve;
+	uint64_t free_bytes, reserve, needed;
 
 	if (!store_free_bytes(s, &free_bytes, &reserve))
 		return err_system(e, "statvfs", s->dir);
-	if (free_bytes >= reserve)
+	needed = reserve + atomic_load(&s->writer.log_bytes);
+	if (free_bytes < needed) {
+		writer_shorten_log(s);
+		store_free_bytes(s, &free_bytes, &reserve);
+		needed = reserve + atomic_load(&s->writer.log_bytes);
+	}
+	if (free_bytes >= needed)
 		return true;
 	return err_set(e, ERR_IO,
-		       "%s: the disk is full: %llu MB are free, and %llu MB are kept for deleting; "
+		       "%s: the disk is full: %llu KB are free, and %llu KB are kept for deleting; "
 		       "free some space, or keep less",
-		       s->dir, (unsigned long long)free_bytes >> 20,
-		       (unsigned long long)reserve >> 20);
+		       s->dir, (unsigned long long)free_bytes >> 10,
+		       (unsigned long long)needed >> 10);
 }
 
 bool store_put(struct store *s, const struct store_new *new, struct arena *a,

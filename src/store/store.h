@@ -205,8 +205,8 @@ bool store_delete(struct store *s, const struct store_query *q, bool dry_run, ui
 bool store_keep_service(struct store *s, struct str service, const struct store_keep *keep,
 			struct err *e);
 
-/* What is otherwise done in the background, at once, and as if it were `now`: sums of minutes, hours
- * and days, and less of what is older than it is to be kept, or too much. */
+/* What is otherwise done in the background, at once, and as if it were `now`: sums of minutes,
+ * hours and days, and less of what is older than it is to be kept, or too much. */
 bool store_tidy(struct store *s, int64_t now, struct err *e);
 
 /* ---- how it is */

@@ -11,6 +11,7 @@ enum {
 	CHECKPOINT_PAGES = 4096, /* the log is copied to the database when it is so long */
 	RESTART_PAGES = 16384,	 /* then it is begun anew, even if readers must be waited for */
 	RESTART_MS = 200,	 /* for so long */
+	MIN_PAGES = 32,
 	SMALL_CHUNKS = 64,
 	MAX_SMALL_CHUNKS = 4096,
 };
@@ -251,19 +252,32 @@ static struct writer_task *next_tasks(struct writer *w)
 /* Copies the log to the database. The next commit begins it anew if nobody reads from it; readers
  * that come and go all the time must not make it grow for ever, so in the end they are waited for.
  * A failure, as on a full disk, loses nothing: it is tried again when the log has grown. */
-static void checkpoint(struct writer *w)
+static void copy_log(struct writer *w, int mode)
 {
-	int pages = w->db->wal_pages;
-	bool must_restart = pages >= RESTART_PAGES;
+	int length = 0, copied = 0;
 
-	if (pages < w->checkpoint_at)
-		return;
 	sqlite3_busy_timeout(w->db->sqlite, RESTART_MS);
-	sqlite3_wal_checkpoint_v2(
-		w->db->sqlite, NULL,
-		must_restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, mode, &length, &copied);
 	sqlite3_busy_timeout(w->db->sqlite, DB_BUSY_MS);
-	w->checkpoint_at = pages + CHECKPOINT_PAGES;
+	w->checkpoint_at = w->db->wal_pages + CHECKPOINT_PAGES;
+	if (length >= 0 && copied >= 0)
+		atomic_store(&w->log_bytes, (uint64_t)(length - copied) * DB_PAGE_BYTES);
+}
+
+static void checkpoint(struct store *s)
+{
+	struct writer *w = &s->writer;
+	int pages = w->db->wal_pages;
+	uint64_t free_bytes, reserve, bytes = (uint64_t)pages * DB_PAGE_BYTES;
+
+	atomic_store(&w->log_bytes, bytes);
+	if (pages >= w->checkpoint_at)
+		copy_log(w, pages >= RESTART_PAGES ? SQLITE_CHECKPOINT_RESTART
+						   : SQLITE_CHECKPOINT_PASSIVE);
+	/* What the log has must fit the disk once more. */
+	else if (pages >= MIN_PAGES && store_free_bytes(s, &free_bytes, &reserve) &&
+		 free_bytes < reserve + 2 * bytes)
+		copy_log(w, SQLITE_CHECKPOINT_TRUNCATE);
 }
 
 static void *write_on(void *ctx)
@@ -277,7 +291,7 @@ static void *write_on(void *ctx)
 		/* The log has been begun anew. */
 		if (s->writer.db->wal_pages < before)
 			s->writer.checkpoint_at = CHECKPOINT_PAGES;
-		checkpoint(&s->writer);
+		checkpoint(s);
 	}
 	return NULL;
 }
@@ -313,6 +327,21 @@ void writer_stop(struct store *s)
 	w->has_thread = false;
 	pthread_cond_destroy(&w->has_tasks);
 	pthread_mutex_destroy(&w->lock);
+}
+
+/* The task is nothing: the writer looks at the log after each. */
+static bool do_nothing(struct store *s, struct db *db, void *ctx, struct err *e)
+{
+	(void)s, (void)db, (void)ctx, (void)e;
+	return true;
+}
+
+void writer_shorten_log(struct store *s)
+{
+	struct writer_task task = { .work = do_nothing };
+	struct err ignored;
+
+	writer_do(s, &task, &ignored);
 }
 
 bool writer_do(struct store *s, struct writer_task *task, struct err *e)

@@ -51,12 +51,14 @@ struct writer {
 	uint64_t ncommit;
 	int checkpoint_at; /* length of the log */
 	atomic_bool is_full;
-	_Atomic uint64_t nputs, ncommits, nwaiting;
+	_Atomic uint64_t nputs, ncommits, nwaiting, log_bytes;
 };
 
 bool writer_start(struct store *s, struct err *e);
 /* Finishes what waits. */
 void writer_stop(struct store *s);
+/* Gives room of the log back, if the disk has little. */
+void writer_shorten_log(struct store *s);
 /* Waits until it is durable, or has failed. */
 bool writer_do(struct store *s, struct writer_task *task, struct err *e);
 

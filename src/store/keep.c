@@ -13,6 +13,7 @@
 enum {
 	PAUSE_S = 10,
 	VACUUM_PAGES = 256, /* given back in one commit */
+	CHECKPOINT_MS = 100,
 	SPARE_PAGES = 128,  /* that are free may stay */
 	MAX_ROUNDS = 10000, /* of making room at a time */
 	SUMS_SHARE = 2,	    /* half of the room may go to sums before they are thinned too */
@@ -126,9 +127,13 @@ static void after_vacuum(struct store *s, void *ctx, bool is_ok)
 {
 	const struct vacuum *v = ctx;
 
-	if (is_ok && v->nfree > SPARE_PAGES && v->nfree <= SPARE_PAGES + VACUUM_PAGES)
-		sqlite3_wal_checkpoint_v2(s->writer.db->sqlite, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-					  NULL, NULL);
+	if (!is_ok || v->nfree > SPARE_PAGES)
+		return;
+	/* Puts do not wait long for those that read. */
+	sqlite3_busy_timeout(s->writer.db->sqlite, CHECKPOINT_MS);
+	sqlite3_wal_checkpoint_v2(s->writer.db->sqlite, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+				  NULL);
+	sqlite3_busy_timeout(s->writer.db->sqlite, DB_BUSY_MS);
 }
 
 /* Gives free pages back to the disk, some at a time. */

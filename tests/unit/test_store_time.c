@@ -30,7 +30,10 @@ static void reopen(struct place *p, const struct store_params *params)
 
 static void place_init(struct place *p)
 {
-	*p = (struct place){ .dir = "/tmp/kiln-store-XXXXXX" };
+	/* Thousands of commits: in memory they take no time. */
+	*p = (struct place){ .dir = "/dev/shm/kiln-store-XXXXXX" };
+	if (access("/dev/shm", W_OK))
+		memcpy(p->dir, "/tmp/kiln-store-XXXXXX", sizeof("/tmp/kiln-store-XXXXXX"));
 	world_init(&p->w);
 	assert_non_null(mkdtemp(p->dir));
 	reopen(p, NULL);
@@ -230,4 +233,319 @@ TEST(threads_are_averaged_and_samples_added)
 	put(&p, &cpu, "1", 160 * SECOND, "main 30\n");
 	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "40: main\n");
 	place_release(&p);
+}
+
+/* ---- tiers */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* All values of all samples, in an order of their own, and of how many profiles they are. */
+static const char *merge_all(struct place *p, int64_t from, int64_t to, enum store_sum how,
+			     uint64_t *ntiers)
+{
+	struct store_query q = { .from = from, .to = to };
+	struct store_merged m;
+	struct buf out = { 0 };
+	char **lines;
+	struct err e;
+
+	*ntiers = 0;
+	if (!store_merge(p->store, &q, how, &p->w.arena, &p->w.strings, &m, &e))
+		return arena_copy(&p->w.arena, e.text, strlen(e.text) + 1);
+	*ntiers = m.ntiers;
+	lines = arena_many(&p->w.arena, m.profile.nsamples + 1, char *);
+	for (uint32_t i = 0; i < m.profile.nsamples; i++) {
+		const struct sample *s = &m.profile.samples[i];
+		struct buf line = { 0 };
+
+		for (uint32_t k = 0; k < s->nstack; k++) {
+			const struct location *l =
+				&m.profile.locations[m.profile.stacks[s->stack + k]];
+			uint32_t f = m.profile.lines[l->first_line].function;
+
+			buf_str(&line, profile_str(&m.profile, m.profile.functions[f].name));
+			buf_char(&line, ';');
+		}
+		for (uint32_t t = 0; t < m.profile.ntypes; t++)
+			buf_printf(&line, " %lld", (long long)sample_values(&m.profile, s)[t]);
+		buf_char(&line, '\0');
+		lines[i] = arena_adopt(&p->w.arena, line.p);
+	}
+	qsort(lines, m.profile.nsamples, sizeof(*lines), by_text);
+	buf_printf(&out, "%llu profiles of %llu series, %lld-%lld, duration %lld\n",
+		   (unsigned long long)m.nprofiles, (unsigned long long)m.nseries,
+		   (long long)m.first, (long long)m.last, (long long)m.profile.duration_nanos);
+	for (uint32_t i = 0; i < m.profile.nsamples; i++)
+		buf_printf(&out, "%s\n", lines[i]);
+	buf_char(&out, '\0');
+	return arena_adopt(&p->w.arena, out.p);
+}
+
+static void tidy(struct place *p, int64_t now)
+{
+	struct err e;
+
+	if (!store_tidy(p->store, now, &e))
+		fail_msg("%s", e.text);
+}
+
+static uint64_t random_state;
+
+static int64_t random_below(int64_t n)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (int64_t)(random_state >> 33) % n;
+}
+
+/* The same profile to both. Counters of a process rise until it begins anew. */
+static void put_random(struct place *x, struct place *y, const struct shape *shape, int64_t time)
+{
+	static int64_t counts[2][3];
+	int pod = (int)random_below(2);
+	char stacks[100], name[2] = { (char)('1' + pod), '\0' };
+
+	for (int i = 0; i < 3; i++)
+		counts[pod][i] = random_below(50) == 0 ? 1 : counts[pod][i] + random_below(9);
+	snprintf(stacks, sizeof(stacks), "main;a %lld\nmain;b %lld\nmain;%c %lld\n",
+		 (long long)counts[pod][0] + 1, (long long)counts[pod][1] + 1,
+		 (char)('c' + random_below(5)), (long long)counts[pod][2] + 1);
+	put(x, shape, name, time, stacks);
+	put(y, shape, name, time, stacks);
+}
+
+static uint64_t compare_random(struct place *x, struct place *y, int64_t end, int n)
+{
+	uint64_t ntiers, ignored, all = 0;
+
+	for (int i = 0; i < n; i++) {
+		int64_t from = random_below(end / SECOND) * SECOND,
+			to = from + random_below(end / SECOND) * SECOND;
+		enum store_sum how = i % 3 ? STORE_AS_TYPE : STORE_SUM;
+		const char *with = merge_all(x, from, to, how, &ntiers);
+
+		assert_string_equal(with, merge_all(y, from, to, how, &ignored));
+		assert_int_equal(ignored, 0);
+		all += ntiers;
+	}
+	return all;
+}
+
+static void check_tiers(const struct shape *shape, uint64_t seed)
+{
+	enum { N = 600 };
+	struct place x, y;
+	int64_t step = 300 * SECOND, end = N * step; /* two days and two hours */
+
+	random_state = seed;
+	place_init(&x);
+	place_init(&y);
+	for (int64_t i = 0; i < N; i++) {
+		put_random(&x, &y, shape, i * step + random_below(100) * SECOND);
+		if (random_below(50) == 0)
+			tidy(&x, i * step + HOUR);
+	}
+	tidy(&x, end + 3 * HOUR);
+	assert_true(compare_random(&x, &y, end, 60) > 100);
+	/* what comes late counts at once, and after its windows were made again */
+	for (int i = 0; i < 40; i++)
+		put_random(&x, &y, shape, random_below(end / SECOND) * SECOND);
+	compare_random(&x, &y, end, 30);
+	tidy(&x, end + 3 * HOUR);
+	assert_true(compare_random(&x, &y, end, 60) > 100);
+	reopen(&x, NULL);
+	assert_true(compare_random(&x, &y, end, 10) > 10);
+	for (int i = 0; i < 5; i++)
+		put_random(&x, &y, shape, random_below(end / SECOND) * SECOND);
+	compare_random(&x, &y, end, 30);
+	place_release(&x);
+	place_release(&y);
+}
+
+TEST(merges_with_sums_of_windows_are_those_without)
+{
+	check_tiers(&cpu, 1);
+	check_tiers(&threads, 2);
+	check_tiers(&mutexes, 3);
+	check_tiers(&heap, 4);
+}
+
+/* ---- less */
+
+#define DAYS (24 * HOUR)
+
+static struct store_stats stats(struct place *p)
+{
+	struct store_stats st;
+
+	store_stats(p->store, &st);
+	return st;
+}
+
+static size_t count_found(struct place *p)
+{
+	struct store_query q = { .from = INT64_MIN, .to = INT64_MAX };
+	struct store_meta *metas;
+	struct err e;
+	size_t n;
+
+	assert_true(store_find(p->store, &q, &p->w.arena, &metas, &n, &e));
+	return n;
+}
+
+TEST(old_profiles_become_minutes_hours_and_days_and_go)
+{
+	const struct store_params params = { .is_passive = true,
+					     .keep = { .raw_ns = 1 * DAYS,
+						       .minute_ns = 2 * DAYS,
+						       .hour_ns = 4 * DAYS,
+						       .day_ns = 8 * DAYS } };
+	static const int64_t ages[] = { 1, 2, 4 };
+	struct place x, y;
+	uint64_t ntiers, ignored;
+
+	place_init(&x);
+	place_init(&y);
+	reopen(&x, &params);
+	random_state = 7;
+	for (int i = 0; i < 200; i++)
+		put_random(&x, &y, &heap, 100 * DAYS + i * 400 * SECOND);
+	tidy(&x, 101 * DAYS);
+	assert_int_equal(count_found(&x), 200);
+	for (size_t i = 0; i < 3; i++) {
+		tidy(&x, (101 + ages[i]) * DAYS + HOUR);
+		assert_string_equal(
+			merge_all(&x, 100 * DAYS, 101 * DAYS - 1, STORE_AS_TYPE, &ntiers),
+			merge_all(&y, 100 * DAYS, 101 * DAYS - 1, STORE_AS_TYPE, &ignored));
+		assert_true(ntiers > 0);
+		assert_int_equal(stats(&x).nprofiles, 200);
+	}
+	assert_int_equal(count_found(&x), 0);
+	assert_int_equal(stats(&x).nthinned, 200);
+	/* late, to a day of which only the sum is left */
+	put_random(&x, &y, &threads, 100 * DAYS + HOUR);
+	reopen(&x, &params);
+	assert_int_equal(stats(&x).nprofiles, 201);
+	tidy(&x, 109 * DAYS + HOUR);
+	assert_int_equal(stats(&x).nprofiles, 0);
+	assert_int_equal(stats(&x).nservices, 0);
+	place_release(&x);
+	place_release(&y);
+}
+
+TEST(what_comes_late_to_thinned_days_counts)
+{
+	const struct store_params params = {
+		.is_passive = true,
+		.keep = { .raw_ns = 1 * DAYS, .minute_ns = 1 * DAYS, .hour_ns = 1 * DAYS }
+	};
+	struct place x, y;
+	uint64_t ntiers, ignored;
+
+	place_init(&x);
+	place_init(&y);
+	reopen(&x, &params);
+	random_state = 8;
+	for (int i = 0; i < 100; i++)
+		put_random(&x, &y, &cpu, 100 * DAYS + i * 800 * SECOND);
+	tidy(&x, 103 * DAYS);
+	assert_int_equal(count_found(&x), 0);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 5; i++)
+			put_random(&x, &y, &cpu, 100 * DAYS + random_below(80000) * SECOND);
+		for (int i = 0; i < 2; i++) {
+			assert_string_equal(
+				merge_all(&x, 100 * DAYS, 101 * DAYS, STORE_AS_TYPE, &ntiers),
+				merge_all(&y, 100 * DAYS, 101 * DAYS, STORE_AS_TYPE, &ignored));
+			assert_true(ntiers > 0);
+			tidy(&x, (104 + round) * DAYS);
+		}
+		assert_int_equal(count_found(&x), 0);
+	}
+	assert_int_equal(stats(&x).nprofiles, 115);
+	place_release(&x);
+	place_release(&y);
+}
+
+TEST(a_service_may_be_kept_for_another_time)
+{
+	const struct store_params params = { .is_passive = true };
+	const struct store_keep keep = { .raw_ns = 1 * DAYS };
+	struct place p;
+	struct err e;
+
+	place_init(&p);
+	reopen(&p, &params);
+	put(&p, &cpu, "1", 100 * DAYS, "main 1\n");
+	tidy(&p, 110 * DAYS);
+	assert_int_equal(count_found(&p), 1);
+	assert_false(store_keep_service(p.store, STR("web"), &keep, &e));
+	assert_true(store_keep_service(p.store, STR("api"), &keep, &e));
+	tidy(&p, 111 * DAYS);
+	assert_int_equal(count_found(&p), 0);
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_SUM), "1: main\n");
+	place_release(&p);
+}
+
+/* Each with stacks of its own, so that it takes room. */
+static void put_large(struct place *p, int64_t time, int number)
+{
+	struct buf stacks = { 0 };
+
+	for (int i = 0; i < 300; i++)
+		buf_printf(&stacks, "main;f%lld;g%lld %lld\n", (long long)random_below(30),
+			   (long long)random_below(100), (long long)random_below(1000000));
+	buf_char(&stacks, '\0');
+	put(p, &cpu, number % 2 ? "1" : "2", time, stacks.p);
+	buf_release(&stacks);
+}
+
+TEST(the_folder_stays_below_its_limit)
+{
+	enum { LIMIT = 2 << 20, N = 1500 };
+	struct store_params params = { .is_passive = true, .keep = { .max_bytes = LIMIT } };
+	struct place p;
+
+	place_init(&p);
+	reopen(&p, &params);
+	for (int i = 0; i < N; i++) {
+		put_large(&p, 100 * DAYS + i * HOUR / 2, i);
+		if (i % 100 == 99) {
+			tidy(&p, 100 * DAYS + (i + 2) * HOUR / 2);
+			assert_true(stats(&p).bytes_on_disk <= LIMIT);
+		}
+	}
+	/* the newest is there, of the oldest there is less or nothing */
+	assert_true(stats(&p).newest > 100 * DAYS + (N - 5) * HOUR / 2);
+	assert_true(stats(&p).nthinned + stats(&p).ndeleted > 0);
+	assert_true(stats(&p).nprofiles > 10);
+	reopen(&p, NULL);
+	assert_true(stats(&p).newest > 100 * DAYS + (N - 5) * HOUR / 2);
+	place_release(&p);
+}
+
+TEST(deleting_deletes_sums)
+{
+	struct place x, y;
+	struct store_query q = { .from = 30 * HOUR + 7, .to = 60 * HOUR };
+	uint64_t ignored, n;
+	struct err e;
+
+	place_init(&x);
+	place_init(&y);
+	random_state = 9;
+	for (int i = 0; i < 400; i++)
+		put_random(&x, &y, &mutexes, i * HOUR / 4);
+	tidy(&x, 200 * HOUR);
+	assert_true(store_delete(x.store, &q, false, &n, &e));
+	assert_int_equal(n, 120);
+	assert_true(store_delete(y.store, &q, false, &n, &e));
+	compare_random(&x, &y, 100 * HOUR, 50);
+	tidy(&x, 201 * HOUR);
+	assert_true(compare_random(&x, &y, 100 * HOUR, 50) > 50);
+	assert_string_equal(merge_all(&x, q.from, q.to, STORE_SUM, &ignored), "nothing found");
+	place_release(&x);
+	place_release(&y);
 }

@@ -78,7 +78,7 @@ static inline void put_number(struct buf *b, uint64_t v)
 /* Numbers near 0, below it too, take few bytes. */
 static inline uint64_t zigzag(int64_t v)
 {
-	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+	return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
 }
 
 static inline int64_t unzigzag(uint64_t v)

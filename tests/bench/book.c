@@ -141,10 +141,11 @@ static void add_all(struct bench *x, const struct profile *pool, size_t n, uint3
 {
 	uint64_t state = 88172645463325252;
 	struct buf plain[64];
+	size_t ndrawn = n < 64 ? n : 64;
 
-	for (int i = 0; i < 64; i++)
+	for (size_t i = 0; i < ndrawn; i++)
 		plain[i] = draw(pool, nsamples, &state);
-	for (int i = 0; i < 64; i++)
+	for (size_t i = 0; i < ndrawn; i++)
 		add_profile(x, buf_view(&plain[i]));
 	x->nsamples = x->packed_bytes = x->plain_bytes = 0;
 	x->parse_s = x->pack_s = 0;

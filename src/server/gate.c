@@ -21,8 +21,9 @@ enum {
 	LARGE_BYTES = 4 << 20,
 	HANDLERS = 48,
 	SMALL_BODY = 64 << 10,
-	SPARE_FDS = 256,	    /* for files of the store */
-	MEMORY_PER_BODY_BYTE = 2,   /* as the buffer grows */
+	SPARE_FDS = 256,	  /* for files of the store */
+	MEMORY_PER_BODY_BYTE = 2, /* as the buffer grows */
+	MAX_DEFLATE_RATIO = 1032,
 	MEMORY_PER_PLAIN_BYTE = 12, /* itself, its tables, and those of the book that it goes to */
 };
 
@@ -516,6 +517,9 @@ static size_t guess_plain_bytes(struct str body, size_t max_bytes)
 	if (n >= 18 && p[0] == 0x1f && p[1] == 0x8b) /* RFC 1952: ISIZE; it may lie */
 		n = (size_t)p[n - 4] | (size_t)p[n - 3] << 8 | (size_t)p[n - 2] << 16 |
 		    (size_t)p[n - 1] << 24;
+	/* What was cut off ends with anything; deflate packs 1032 bytes into one at best. */
+	if (n / MAX_DEFLATE_RATIO > body.n)
+		n = body.n * MAX_DEFLATE_RATIO;
 	if (n < body.n)
 		n = body.n;
 	return n < max_bytes ? n : max_bytes;
@@ -544,7 +548,7 @@ static bool unpack(struct call *c, struct arena *a, size_t max_bytes, struct str
 			return true;
 		if (e.kind != ERR_LIMIT || guess >= max_bytes)
 			break;
-		arena_release(a);
+		arena_rewind(a); /* it may keep memory for the next profile */
 		taken = guess;
 		guess = guess < max_bytes / 8 ? guess * 8 : max_bytes;
 	}
@@ -576,10 +580,12 @@ bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings,
 {
 	struct limits *l = c->server->limits;
 	size_t max_bytes = (size_t)c->server->options->max_unpacked;
+	uint64_t own = visit_of(c)->memory; /* the body's: more than the rest can never be had */
+	uint64_t rest = own < l->memory.total ? l->memory.total - own : 0;
 	bool is_large, ok;
 
-	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
-		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
+	if (max_bytes > rest / MEMORY_PER_PLAIN_BYTE)
+		max_bytes = rest / MEMORY_PER_PLAIN_BYTE;
 	is_large = guess_plain_bytes(c->http->body, max_bytes) > LARGE_BYTES;
 	if (is_large && !budget_take(&l->large, 1, WAIT_LARGE_MS, c->http->abandoned)) {
 		gate_refuse(c, 503, "large-profiles",

@@ -3,6 +3,7 @@
 Prints TAP. Needs KILN and DATA. How long a good client waited, in quiet and under each attack, is printed; only a
 generous bound is held against it, as the machine may have other work.
 """
+import atexit
 import base64
 import gzip
 import hashlib
@@ -10,7 +11,6 @@ import http.client
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import ssl
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 
 from http_lib import DATA, IS_SLOW, KILN, TMP, check, equal, run_checks
 
@@ -63,7 +62,8 @@ class Serve:
         self.lines = []
         self.process = subprocess.Popen(
             [KILN, "serve", "--data", self.folder, "--listen", "localhost:0", "--access-log=false", "--min-free", "0",
-             "--keep-raw", "0", "--keep-minute", "0", "--keep-hour", "0", *args], stderr=subprocess.PIPE, text=True)
+             "--keep-raw", "0", "--keep-minute", "0", "--keep-hour", "0", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # of a check that fails
         for line in self.process.stderr:
             self.lines.append(line)
             found = re.search(r"listens at https?://localhost:(\d+)", line)

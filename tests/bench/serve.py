@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -35,12 +36,12 @@ def row(what, figure, unit, least=None, most=None, peer=""):
 
 
 class Server:
-    def __init__(self, kiln, folder):
+    def __init__(self, kiln, folder, *args):
         shutil.rmtree(folder, ignore_errors=True)
         self.folder = folder
         self.log = open(folder + ".log", "w+")
         self.process = subprocess.Popen([kiln, "serve", "--data", folder, "--listen", "localhost:0", "--access-log=false",
-                                         "--rate-profiles", "0", "--rate-bytes", "0"], stderr=self.log)
+                                         "--rate-profiles", "0", "--rate-bytes", "0", *args], stderr=self.log)
         atexit.register(self.process.kill)
         for _ in range(300):
             with open(folder + ".log") as f:
@@ -81,7 +82,7 @@ class Server:
         return min(seconds), self.memory("VmHWM"), body
 
     def size(self):
-        return sum(os.path.getsize(os.path.join(at, f)) for at, _, files in os.walk(self.folder) for f in files)
+        return sum(os.path.getsize(os.path.join(self.folder, f)) for f in os.listdir(self.folder))
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -99,11 +100,11 @@ class Bench:
         self.files = ["%s/%05d.pb.gz" % (profiles, i) for i in range(FILES)]
         self.server = Server(options.kiln, os.path.join(options.work, "data"))
 
-    def load(self, puts, service, **params):
+    def load(self, puts, service, server=None, **params):
         """Profiles a second, and milliseconds within which 99 of 100 were answered."""
         args = ["%s=%s" % p for p in {"puts": puts, "connections": CONNECTIONS, "first": FIRST, "service": service,
                                       "step": MINUTE, **params}.items()]
-        done = subprocess.run([os.path.join(self.options.tools, "serve_load"), str(self.server.port), *args, *self.files],
+        done = subprocess.run([os.path.join(self.options.tools, "serve_load"), str((server or self.server).port), *args, *self.files],
                               stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit("serve.py: %s were not pushed" % " ".join(args))
@@ -137,8 +138,29 @@ class Bench:
             row("merge of %s" % format(count, ","), took, "s", most=seconds, peer=peer)
             row("... memory of the server", peak, "MB", most=200, peer="profefe 3,700" if count == 5000 else "")
         row("bytes on disk a sample", (self.server.size() - before) / FORTNIGHT / SAMPLES, "bytes", most=8, peer="profefe 41-54")
+        self.run_day(10 if self.options.quick else 50)
         self.run_many(100000 if self.options.quick else 1000000)
         self.server.stop()
+
+    def run_day(self, pods):
+        """A day of so many pods, a profile of each a minute, as fast as it goes, in less room than that needs."""
+        cap_mb, memory_mb = pods * 2, 128
+        server = Server(self.options.kiln, os.path.join(self.options.work, "day"), "--max-disk", "%dMB" % cap_mb,
+                        "--max-memory", "%dMB" % memory_mb, "--min-free", "0")
+        sizes, is_over = [0], threading.Event()
+
+        def watch():
+            while not is_over.wait(0.1):
+                sizes.append(server.size())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        self.load(24 * 60 * pods, "day", server, series=pods, first=int(time.time()) - 24 * 60 * MINUTE)
+        is_over.set()
+        watcher.join()
+        row("a day of %d pods at once: the folder at most" % pods, max(sizes) / MB, "MB", most=cap_mb)
+        row("... memory at most", server.memory("VmHWM"), "MB", most=memory_mb)
+        server.stop()
 
     def run_many(self, count):
         """Memory after a tenth of them, and after all."""

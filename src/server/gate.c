@@ -580,12 +580,10 @@ bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings,
 {
 	struct limits *l = c->server->limits;
 	size_t max_bytes = (size_t)c->server->options->max_unpacked;
-	uint64_t own = visit_of(c)->memory; /* the body's: more than the rest can never be had */
-	uint64_t rest = own < l->memory.total ? l->memory.total - own : 0;
 	bool is_large, ok;
 
-	if (max_bytes > rest / MEMORY_PER_PLAIN_BYTE)
-		max_bytes = rest / MEMORY_PER_PLAIN_BYTE;
+	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
+		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
 	is_large = guess_plain_bytes(c->http->body, max_bytes) > LARGE_BYTES;
 	if (is_large && !budget_take(&l->large, 1, WAIT_LARGE_MS, c->http->abandoned)) {
 		gate_refuse(c, 503, "large-profiles",

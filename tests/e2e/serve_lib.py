@@ -23,7 +23,8 @@ TMP = tempfile.mkdtemp()
 for name in [n for n in os.environ if n.startswith("KILN_") or n.lower().endswith("_proxy")] + ["NOTIFY_SOCKET"]:
     os.environ.pop(name, None)
 # Times in tests are of any year, and what is old must not become sums meanwhile.
-os.environ.update(HOME=TMP + "/home", PPROF_TMPDIR=TMP + "/copies", TZ="UTC", KILN_SERVE_KEEP_RAW="0")
+os.environ.update({"KILN_SERVE_KEEP_" + tier: "0" for tier in ("RAW", "MINUTE", "HOUR")}, HOME=TMP + "/home",
+                  PPROF_TMPDIR=TMP + "/copies", TZ="UTC")
 running = set()
 names = itertools.count()
 

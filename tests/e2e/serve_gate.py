@@ -196,7 +196,7 @@ class Plain:
     def __getitem__(self, is_tls):
         if is_tls not in self.servers:
             tls = ("--tls-cert", path("server.pem"), "--tls-key", path("server.key")) if is_tls else ()
-            self.servers[is_tls] = Serve("--max-memory", "512MB", "--max-unpacked", "32MB", "--max-service-series", "50", "--max-connections", "3000", *tls)
+            self.servers[is_tls] = Serve("--max-memory", "512MB", "--max-unpacked", "12MB", "--max-service-series", "50", "--max-connections", "3000", *tls)
         return self.servers[is_tls]
 
     def poll(self):

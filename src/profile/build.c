@@ -127,6 +127,7 @@ void builder_init(struct builder *b, struct strings *strings)
 	/* so that what is empty has somewhere to point at */
 	vec_reserve(&b->stacks, 1);
 	vec_reserve(&b->values, 1);
+	vec_reserve(&b->lines, 1);
 }
 
 void builder_release(struct builder *b)

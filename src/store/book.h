@@ -64,7 +64,9 @@ uint32_t book_ntypes(const struct book *b, uint32_t head);
  * damaged file, has no such type. */
 uint32_t book_find_type(const struct book *b, uint32_t head, struct str name);
 /* Adds factors[t] times the values of each type. All that are added must have the same head (false,
- * ERR_USAGE, if not). Subtracting is adding -1 times. */
+ * ERR_USAGE, if not). Subtracting is adding -1 times. What is damaged (ERR_FORMAT) adds nothing,
+ * and one may go on. The book may grow between calls. The sum has the earliest time, the longest
+ * period and all durations of what was added with a factor above 0. */
 bool book_sum_add(struct book_sum *s, struct str packed, const double *factors, struct err *e);
 /* Multiplies all values of a type: of a sum by 1 / n it makes a mean. Rounded in book_sum_pack. */
 void book_sum_scale(struct book_sum *s, uint32_t type, double factor);

@@ -31,9 +31,9 @@ struct book_sum {
 	vec(uint32_t) comments;
 	struct map comment_map;
 	/* of the profile that is being added */
-	uint64_t *column;
+	uint64_t *columns;
 	uint32_t *to; /* row of each sample */
-	size_t nsamples;
+	size_t nsamples, ncolumns;
 	struct unpacker u;
 };
 
@@ -58,7 +58,7 @@ void book_sum_free(struct book_sum *s)
 	sealed_release(&s->u.s);
 	free(s->is_real);
 	free(s->row_of);
-	free(s->column);
+	free(s->columns);
 	free(s->to);
 	free(s);
 }
@@ -73,8 +73,8 @@ size_t book_sum_bytes(const struct book_sum *s)
 	return sizeof(*s) + s->rows.cap * sizeof(*s->rows.at) +
 	       s->values.cap * sizeof(*s->values.at) + s->comments.cap * sizeof(*s->comments.at) +
 	       map_bytes(&s->map) + map_bytes(&s->comment_map) + s->u.s.room.cap +
-	       s->nrow_of * sizeof(*s->row_of) +
-	       s->nsamples * (sizeof(*s->column) + sizeof(*s->to));
+	       s->nrow_of * sizeof(*s->row_of) + s->ncolumns * sizeof(*s->columns) +
+	       s->nsamples * sizeof(*s->to);
 }
 
 struct str book_type_name(const struct book *b, uint32_t head, uint32_t type)
@@ -154,13 +154,19 @@ static void reserve_stacks(struct book_sum *s)
 	s->nrow_of = n;
 }
 
-static void reserve_samples(struct book_sum *s, size_t n)
+/* Room for all columns: nothing is added before all of them are known to be whole. */
+static void reserve_samples(struct book_sum *s, size_t n, size_t ntypes)
 {
-	if (n <= s->nsamples)
-		return;
-	s->column = xrealloc(s->column, n * sizeof(*s->column));
-	s->to = xrealloc(s->to, n * sizeof(*s->to));
-	s->nsamples = n;
+	size_t ncolumns = n * (ntypes + 1);
+
+	if (n > s->nsamples) {
+		s->to = xrealloc(s->to, n * sizeof(*s->to));
+		s->nsamples = n;
+	}
+	if (ncolumns > s->ncolumns) {
+		s->columns = xrealloc(s->columns, ncolumns * sizeof(*s->columns));
+		s->ncolumns = ncolumns;
+	}
 }
 
 static bool find_rows(struct book_sum *s, uint32_t n)
@@ -171,12 +177,12 @@ static bool find_rows(struct book_sum *s, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (s->to[i] >= s->nrow_of)
 			return false;
-	get_column(r, s->column, n, true);
+	get_column(r, s->columns, n, true);
 	for (uint32_t i = 0; i < n && !r->is_bad; i++) {
-		struct row row = { s->to[i], (uint32_t)s->column[i] };
+		struct row row = { s->to[i], (uint32_t)s->columns[i] };
 		uint32_t guess = s->row_of[row.stack];
 
-		if (s->column[i] >= s->b->label_sets.n)
+		if (s->columns[i] >= s->b->label_sets.n)
 			return false;
 		if (guess && s->rows.at[guess - 1].labels == row.labels)
 			s->to[i] = guess - 1;
@@ -204,6 +210,7 @@ static bool is_whole(double factor)
 static void add_column(struct book_sum *s, uint32_t type, uint32_t n, double factor)
 {
 	size_t ntypes = s->head.ntypes;
+	const uint64_t *column = s->columns + (size_t)type * n;
 	union value *values;
 
 	if (!is_whole(factor))
@@ -213,12 +220,12 @@ static void add_column(struct book_sum *s, uint32_t type, uint32_t n, double fac
 	values = s->values.at + type;
 	if (s->is_real[type])
 		for (uint32_t i = 0; i < n; i++)
-			values[s->to[i] * ntypes].real += factor * (double)(int64_t)s->column[i];
+			values[s->to[i] * ntypes].real += factor * (double)(int64_t)column[i];
 	else
 		for (uint32_t i = 0; i < n; i++) {
 			int64_t *sum = &values[s->to[i] * ntypes].whole;
 
-			*sum = int_add(*sum, int_mul((int64_t)factor, (int64_t)s->column[i]));
+			*sum = int_add(*sum, int_mul((int64_t)factor, (int64_t)column[i]));
 		}
 }
 
@@ -297,25 +304,26 @@ static bool add(struct book_sum *s, const double *factors, struct err *e)
 {
 	const struct book_head *head = &s->u.head;
 	struct reader *r = &s->u.s.body;
+	uint32_t n = head->nsamples;
 
 	if (!s->has_head)
 		start_head(s, head);
 	if (head->head != s->head.head)
 		return err_set(e, ERR_USAGE, "profiles of different types cannot be added");
 	reserve_stacks(s);
-	reserve_samples(s, head->nsamples);
-	if (!find_rows(s, head->nsamples))
+	reserve_samples(s, n, head->ntypes);
+	if (!find_rows(s, n))
 		return err_set(e, ERR_FORMAT, "samples are broken, or of another book");
-	for (uint32_t t = 0; t < head->ntypes; t++) {
-		get_values(r, s->column, head->nsamples, head->ntypes);
-		if (r->is_bad)
-			return err_set(e, ERR_FORMAT, "values are broken");
-		add_column(s, t, head->nsamples, factors[t]);
-	}
+	for (uint32_t t = 0; t < head->ntypes; t++)
+		get_values(r, s->columns + (size_t)t * n, n, head->ntypes);
+	if (r->is_bad)
+		return err_set(e, ERR_FORMAT, "values are broken");
 	add_extras(s, r);
 	find_main(s, r);
 	if (r->is_bad)
 		return err_set(e, ERR_FORMAT, "comments or mappings are broken");
+	for (uint32_t t = 0; t < head->ntypes; t++)
+		add_column(s, t, n, factors[t]);
 	add_head(s, head, factors);
 	return true;
 }

@@ -398,16 +398,15 @@ static struct series *enter(struct catalog *c, const struct wanted *w, struct er
 	return s;
 }
 
-struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct err *e)
+struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct arena *a,
+			     struct err *e)
 {
-	struct arena scratch = { 0 };
 	struct buf key = { 0 };
 	struct series *s;
 
-	labels_encode(&key, sorted_labels(&scratch, new), new->nlabels);
+	labels_encode(&key, sorted_labels(a, new), new->nlabels);
 	s = enter(c, &(struct wanted){ c, new->service, new->type, buf_view(&key) }, e);
 	buf_release(&key);
-	arena_release(&scratch);
 	return s;
 }
 

@@ -67,7 +67,8 @@ bool catalog_load(struct catalog *c, struct db *db, struct err *e);
 void catalog_release(struct catalog *c);
 
 /* The series, new if need be, held until catalog_leave. NULL: ERR_LIMIT. */
-struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct err *e);
+struct series *catalog_enter(struct catalog *c, const struct store_new *new, struct arena *a,
+			     struct err *e);
 void catalog_leave(struct series *s);
 
 /* By their ids; NULL if there is none. For the opener, and whoever has `lock`. */

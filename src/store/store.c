@@ -341,7 +341,7 @@ bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	atomic_store(&s->writer.is_full, !ok);
 	if (!ok)
 		return false;
-	task.series = catalog_enter(&s->catalog, new, e);
+	task.series = catalog_enter(&s->catalog, new, a, e);
 	if (!task.series)
 		return false;
 	if (new->profile) {

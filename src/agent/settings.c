@@ -132,7 +132,8 @@ void settings_read(void)
 
 		if (s && (*e)[n])
 			set(s, *e + n + 1);
-		else if (strncmp(*e, "KILN_", 5) == 0 && strncmp(*e, "KILN_LIBRARY=", 13) != 0)
+		else if (strncmp(*e, "KILN_", 5) == 0 && strncmp(*e, "KILN_LIBRARY=", 13) != 0 &&
+			 strncmp(*e, "KILN_SERVE_", 11) != 0) /* of the server, which is under us */
 			agent_say("%.*s is set, but there is no such setting; see kiln-agent(7)",
 				  n < 100 ? (int)n : 100, *e);
 	}

@@ -7,10 +7,17 @@ _kiln()
 	case ${COMP_WORDS[1]}:$COMP_CWORD in
 	*:1)
 		[[ $word == -* || ! $word ]] ||
-			mapfile -t COMPREPLY < <(compgen -W "diff fetch help record serve" -- "$word"; compgen -f -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "diff fetch help record serve store" -- "$word"; compgen -f -- "$word")
 		;;
 	fetch:* | record:* | serve:*)
 		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" "${COMP_WORDS[1]}" --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	store:2)
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" store --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	store:*)
 		return
 		;;
 	esac

@@ -17,5 +17,6 @@ int print_and_exit(struct buf *out, int fd, int status);
 int cmd_fetch(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_store(int argc, char **argv);
 
 #endif

@@ -335,7 +335,7 @@ static bool has_room(struct store *s, struct err *e)
 bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	       struct store_meta *meta, struct err *e)
 {
-	struct writer_task task = { .time = time_of(new), .id = id_next(&s->ids) };
+	struct writer_task task = { .time = time_of(new), .id = new->id ? *new->id : id_next(&s->ids) };
 	bool ok = has_room(s, e);
 
 	atomic_store(&s->writer.is_full, !ok);

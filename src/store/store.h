@@ -75,6 +75,7 @@ struct store_new {
 	struct str service, type;
 	const struct store_label *labels; /* in any order */
 	size_t nlabels;
+	const struct store_id *id;     /* or NULL: a new one */
 	int64_t created;	       /* if the profile does not say; 0: now */
 	const struct profile *profile; /* or NULL: */
 	struct str bytes;	       /* what is kept as it is */
@@ -208,6 +209,17 @@ bool store_keep_service(struct store *s, struct str service, const struct store_
 /* What is otherwise done in the background, at once, and as if it were `now`: sums of minutes,
  * hours and days, and less of what is older than it is to be kept, or too much. */
 bool store_tidy(struct store *s, int64_t now, struct err *e);
+
+/* ---- for tools that work offline */
+
+struct store_checked {
+	uint64_t nprofiles, nsums, nproblems;
+};
+/* Reads everything back; `say` gets a line for each thing that is wrong. False: it could not. */
+bool store_check(struct store *s, void (*say)(void *ctx, const char *line), void *ctx,
+		 struct store_checked *out, struct err *e);
+/* Drops what nothing needs, and makes the file as small as it can be. Puts wait meanwhile. */
+bool store_compact(struct store *s, struct err *e);
 
 /* ---- how it is */
 

@@ -157,7 +157,7 @@ static void reserve_stacks(struct book_sum *s)
 /* Room for all columns: nothing is added before all of them are known to be whole. */
 static void reserve_samples(struct book_sum *s, size_t n, size_t ntypes)
 {
-	size_t ncolumns = n * (ntypes + 1);
+	size_t ncolumns = n * (ntypes + 1) + 1; /* never nothing to point at */
 
 	if (n > s->nsamples) {
 		s->to = xrealloc(s->to, n * sizeof(*s->to));

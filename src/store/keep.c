@@ -157,7 +157,8 @@ static const char *passed_limit(struct store *s, uint64_t *bytes)
 	uint64_t free_bytes, reserve;
 
 	*bytes = store_disk_bytes(s);
-	if (keep->max_bytes && *bytes > keep->max_bytes)
+	/* store_put refuses more before the folder is as large as it may be. */
+	if (keep->max_bytes && *bytes > keep->max_bytes / 4 * 3)
 		return "max-disk";
 	if (keep->min_free_bytes && store_free_bytes(s, &free_bytes, &reserve) &&
 	    free_bytes < keep->min_free_bytes)
@@ -350,8 +351,10 @@ static bool pause_a_while(struct keeper *k)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PAUSE_S;
 	pthread_mutex_lock(&k->lock);
-	while (!k->is_stopping && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
+	while (!k->is_stopping && !k->is_wanted &&
+	       pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
 		;
+	k->is_wanted = false;
 	is_stopping = k->is_stopping;
 	pthread_mutex_unlock(&k->lock);
 	return !is_stopping;
@@ -366,6 +369,16 @@ static void *keep_on(void *ctx)
 		if (!store_tidy(s, now_ns(), &e) && !stop_asked(&s->keeper.stop))
 			store_log(s, "work in the background has failed: %s", e.text);
 	return NULL;
+}
+
+void keeper_wake(struct store *s)
+{
+	struct keeper *k = &s->keeper;
+
+	pthread_mutex_lock(&k->lock);
+	k->is_wanted = true;
+	pthread_cond_signal(&k->wake);
+	pthread_mutex_unlock(&k->lock);
 }
 
 void keeper_init(struct keeper *k)

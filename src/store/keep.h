@@ -13,7 +13,7 @@
 
 struct keeper {
 	pthread_t thread;
-	bool has_thread, is_stopping;
+	bool has_thread, is_stopping, is_wanted;
 	pthread_mutex_t lock, busy;
 	pthread_cond_t wake;
 	atomic_bool stop;
@@ -25,6 +25,8 @@ void keeper_init(struct keeper *k);
 void keeper_release(struct keeper *k);
 bool keeper_start(struct store *s, struct err *e);
 void keeper_stop(struct store *s);
+/* It looks at once whether there is too much. */
+void keeper_wake(struct store *s);
 
 /* Makes the sums of windows that have ended, also those that have changed since. */
 bool keep_make_tiers(struct store *s, int64_t now, struct err *e);

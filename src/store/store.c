@@ -310,6 +310,21 @@ static void fill_meta(struct arena *a, const struct writer_task *task, struct st
 	meta->labels = labels;
 }
 
+/* Thinning needs room for sums and the log, so it begins before the folder is full. */
+static bool is_below_cap(struct store *s, struct err *e)
+{
+	uint64_t most = s->keeper.has_thread ? s->params.keep.max_bytes : 0;
+	uint64_t bytes = most ? store_disk_bytes(s) : 0;
+
+	if (most && bytes > most / 4 * 3)
+		keeper_wake(s);
+	return !most || bytes <= most / 8 * 7 ||
+	       err_set(e, ERR_IO,
+		       "%s: the disk is full: the folder has %llu MB, and max-disk is %llu MB; "
+		       "what is old is being thinned out, try again",
+		       s->dir, (unsigned long long)bytes >> 20, (unsigned long long)most >> 20);
+}
+
 /* Room is left for the log to be copied, and for what makes room: deleting needs the log too. */
 static bool has_room(struct store *s, struct err *e)
 {
@@ -335,8 +350,9 @@ static bool has_room(struct store *s, struct err *e)
 bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	       struct store_meta *meta, struct err *e)
 {
-	struct writer_task task = { .time = time_of(new), .id = new->id ? *new->id : id_next(&s->ids) };
-	bool ok = has_room(s, e);
+	struct writer_task task = { .time = time_of(new),
+				    .id = new->id ? *new->id : id_next(&s->ids) };
+	bool ok = is_below_cap(s, e) && has_room(s, e);
 
 	atomic_store(&s->writer.is_full, !ok);
 	if (!ok)

@@ -29,7 +29,8 @@ enum {
 	ANSWER_MAX = 8192,
 	PLAIN_MAX = 64 << 20,
 	GZIP_HEAD = 10,
-	GZIP_TAIL = 8
+	GZIP_TAIL = 8,
+	AGAIN_US = 50000,
 };
 
 static struct {
@@ -156,8 +157,8 @@ static void send_all(int fd, struct iovec *parts, int n)
 	}
 }
 
-/* The answers are short, and end with a line. */
-static void read_answer(int fd)
+/* The answers are short, and end with a line. False: it is to be tried again. */
+static bool read_answer(int fd)
 {
 	char answer[ANSWER_MAX];
 	size_t n = 0;
@@ -171,13 +172,16 @@ static void read_answer(int fd)
 		answer[n] = '\0';
 	} while (n < sizeof(answer) - 1 &&
 		 (!strstr(answer, "\r\n\r\n") || answer[n - 1] != '\n' || answer[n - 2] == '\r'));
+	if (!strncmp(answer, "HTTP/1.1 5", 10))
+		return false;
 	if (strncmp(answer, "HTTP/1.1 200", 12)) {
 		fprintf(stderr, "serve_load: %s\n", answer);
 		exit(1);
 	}
+	return true;
 }
 
-static void put(int fd, long i)
+static bool put(int fd, long i)
 {
 	const struct file *f = &files[i % nfiles];
 	uint64_t seconds = (uint64_t)(params.first + i / params.series * params.step);
@@ -196,8 +200,10 @@ static void put(int fd, long i)
 	double began = now();
 
 	send_all(fd, parts, 4);
-	read_answer(fd);
+	if (!read_answer(fd))
+		return false;
 	waits[i] = (float)(now() - began);
+	return true;
 }
 
 static void *agent(void *arg)
@@ -207,7 +213,8 @@ static void *agent(void *arg)
 
 	(void)arg;
 	while ((i = next_put++) < params.puts)
-		put(fd, i);
+		while (!put(fd, i))
+			usleep(AGAIN_US);
 	close(fd);
 	return NULL;
 }

@@ -241,8 +241,8 @@ static uint64_t raw_bytes(struct store *s)
 static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct relief *relief,
 		    struct err *e)
 {
-	int64_t open = tier_start(TIER_HOUR, now), times[NTIERS], first = INT64_MAX;
-	bool has[NTIERS], ok = true;
+	int64_t open = tier_start(TIER_HOUR, now), times[NTIERS] = { 0 }, first = INT64_MAX;
+	bool has[NTIERS] = { false }, ok = true;
 	struct ids ids = { 0 };
 
 	list_series(s, &ids);

@@ -292,6 +292,8 @@ def full_disk(disk):
     server = disk.serve()
     look_for(server.port, acknowledged, known)
     client = Client(server.port)
+    # The log is shorter now, so there may be room for some.
+    next = push_until_refused(client, acknowledged, next)[0]
     is_refused(client, next)
     look_for(server.port, acknowledged, known)
     # With room again it goes on by itself.

@@ -1,7 +1,7 @@
 # make            the program, build/kiln
 # make run        installs what is missing, builds, profiles a small program and shows the result
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
-# make check-agent  of them those of the agent
+# make check-agent, check-serve  of them those of the agent, or of the server
 # make browser    of them the pictures and the web page in a real browser
 # make soak       browsers and 50 clients on the web page, and a program under the agent that is asked for its
 #                 profiles, for SECONDS=30 each; nothing may fail or grow
@@ -67,6 +67,7 @@ C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch] exampl
 # and exports just what is marked. libkiln.a is the same, to be linked in. In programs with a sanitizer
 # it does nothing, so it is not built with one.
 AGENT := $(if $(filter asan tsan fuzz,$(BUILD)),, $(patsubst %,$(dir $(KILN))libkiln.%,so a))
+SERVE_TESTS := $(wildcard tests/e2e/serve*.sh)
 AGENT_TESTS := $(if $(AGENT),$(wildcard $(addprefix tests/agent/,*.sh *.py)))
 AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
 AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
@@ -156,13 +157,18 @@ test: deps
 check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
 		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
-		tests/golden/run tests/recorded/run $(wildcard tests/e2e/*.sh) $(BROWSER)
+		tests/golden/run tests/recorded/run $(filter-out $(SERVE_TESTS),$(wildcard tests/e2e/*.sh)) $(BROWSER)
+	@$(MAKE) --no-print-directory check-serve
 	$(if $(AGENT),@$(MAKE) --no-print-directory check-agent)
+
+# Of the server alone.
+check-serve: $(KILN) $(OUT)/data/done
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(JOBS) $(SERVE_TESTS)
 
 # Of the agent alone.
 check-agent: $(KILN) $(AGENT)
 	KILN=$(abspath $(KILN)) AGENT=$(abspath $(filter %.so,$(AGENT))) BUILD=$(BUILD) \
-		tests/agent/lib/run $(JOBS) $(AGENT_TESTS)
+		tests/lib/run $(JOBS) $(AGENT_TESTS)
 
 browser: $(KILN) $(OUT)/data/done
 	@tools/deps.sh browser test
@@ -242,5 +248,5 @@ clean:
 	rm -rf build
 
 .DELETE_ON_ERROR:
-.PHONY: all deps run test check check-agent browser soak live lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check check-serve check-agent browser soak live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

@@ -177,7 +177,8 @@ void perf_open(struct cpu_timer *t, uint64_t used)
 	/* In the middle between two ticks by the clock: it need not be in step to the microsecond.
 	 */
 	uint64_t delay = t->first + timer_due(t, used) * t->period - used + t->period / 2,
-		 event = EVENT_GONE, wanted = EVENT_WANTED;
+		 event = EVENT_GONE;
+	unsigned long long wanted = EVENT_WANTED;
 	int error;
 
 	atomic_fetch_add(&nfiles, 1);
@@ -206,7 +207,7 @@ void perf_end(struct cpu_timer *t)
 
 void perf_check(struct cpu_timer *t)
 {
-	uint64_t event = atomic_load(&t->event);
+	unsigned long long event = atomic_load(&t->event);
 
 	if (event <= EVENT_GONE || is_event(event) ||
 	    !atomic_compare_exchange_strong(&t->event, &event, EVENT_GONE))

@@ -19,15 +19,15 @@
 		.help = "Only of this type, such as cpu or heap; the same as a condition "    \
 			"type=\"...\"."                                                       \
 	}
-#define PARAM_WINDOW(start)                                                                \
-	{ .name = "from",                                                                  \
-	  .kind = PARAM_TIME,                                                              \
-	  .initial = (start),                                                              \
-	  .help = "Time of the first profiles: 2026-11-16T14:00:00Z, seconds since 1970, " \
-		  "now or now-2h." },                                                      \
-	{                                                                                  \
-		.name = "to", .kind = PARAM_TIME, .initial = (start) ? "now" : NULL,       \
-		.help = "Time of the last profiles, written as that of the first."         \
+#define PARAM_WINDOW(start)                                                                  \
+	{ .name = "from",                                                                    \
+	  .kind = PARAM_TIME,                                                                \
+	  .initial = (start),                                                                \
+	  .help = "Time of the first profiles: 2026-11-16T14:00:00Z, seconds since 1970, "   \
+		  "now or now-2h." },                                                        \
+	{                                                                                    \
+		.name = "to", .kind = PARAM_TIME, .initial = (start) != NULL ? "now" : NULL, \
+		.help = "Time of the last profiles, written as that of the first."           \
 	}
 #define PARAM_LIMIT(usual, most, what)                                                          \
 	{                                                                                       \

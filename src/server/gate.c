@@ -328,7 +328,7 @@ static bool check_rate(struct call *c)
 	double wait = rates_take(c->server->limits->rates, client_key(c->http, text),
 				 c->http->start_ns, &limit);
 
-	if (!wait)
+	if (wait <= 0)
 		return true;
 	snprintf(seconds, sizeof(seconds), "%d", wait < 3600 ? (int)wait + 1 : 3600);
 	http_reply_header(c->reply, "Retry-After", str_dup(c->arena, str_of(seconds)));

@@ -38,7 +38,8 @@ void log_put(struct buf *line, const char *name, struct str value)
 		quote_go(line, value);
 }
 
-static void log_text(const char *level, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void log_text(const char *level, const char *fmt,
+							   va_list args)
 {
 	struct buf line = { 0 };
 	char text[2000];

@@ -131,7 +131,7 @@ static double wait_of(const struct rates *r, const struct client *c, const char 
 	for (size_t i = 0; i < NKINDS; i++) {
 		double wait = (1 - c->left[i]) / r->rate[i];
 
-		if (r->rate[i] && c->left[i] <= 0 && wait > longest) {
+		if (r->rate[i] > 0 && c->left[i] <= 0 && wait > longest) {
 			longest = wait;
 			*limit = names[i];
 		}
@@ -155,12 +155,12 @@ double rates_take(struct rates *r, struct str client, int64_t now, const char **
 	struct client *c;
 	double wait;
 
-	if (!r->rate[PROFILES] && !r->rate[BYTES])
+	if (r->rate[PROFILES] <= 0 && r->rate[BYTES] <= 0)
 		return 0;
 	pthread_mutex_lock(&r->lock);
 	c = refilled(r, client, now);
 	wait = wait_of(r, c, limit);
-	if (!wait && r->rate[PROFILES])
+	if (wait <= 0 && r->rate[PROFILES] > 0)
 		c->left[PROFILES] -= 1;
 	pthread_mutex_unlock(&r->lock);
 	return wait;
@@ -168,7 +168,7 @@ double rates_take(struct rates *r, struct str client, int64_t now, const char **
 
 void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now)
 {
-	if (!r->rate[BYTES] || !bytes)
+	if (r->rate[BYTES] <= 0 || !bytes)
 		return;
 	pthread_mutex_lock(&r->lock);
 	refilled(r, client, now)->left[BYTES] -= (double)bytes;

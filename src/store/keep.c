@@ -58,7 +58,7 @@ static bool age_series(struct store *s, int64_t series, int64_t now, uint64_t *n
 		int64_t age = ages[t - 1];
 		int64_t cut = tier_start(t == TIER_DAY ? TIER_DAY : TIER_HOUR, int_add(now, -age));
 
-		if (age > 0 && !keep_thin(s, series, t, cut, nthinned, e))
+		if (age > 0 && !keep_thin(s, series, (int)t, cut, nthinned, e))
 			return false;
 	}
 	return keep.day_ns <= 0 ||
@@ -209,7 +209,7 @@ static bool thin_all(struct store *s, const struct ids *ids, enum tier tier, int
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < ids->at.n; i++)
-		ok = keep_thin(s, ids->at.at[i], tier, cut, &relief->nthinned, e);
+		ok = keep_thin(s, ids->at.at[i], (int)tier, cut, &relief->nthinned, e);
 	return ok;
 }
 

@@ -255,7 +255,7 @@ static bool add_unless_thinned(struct batch *b, enum tier tier, int64_t time, st
 	bool is_there;
 
 	return is_thinned(b->s, b->series.series, tier, time, &is_there, e) &&
-	       (is_there || batch_add(b, tier, time, tier, e));
+	       (is_there || batch_add(b, tier, time, (int)tier, e));
 }
 
 /* Hours of a day between two times, and the day, if it has ended. */

@@ -25,7 +25,7 @@ from http_lib import DATA, IS_SLOW, KILN, TMP, check, equal, run_checks
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROFILE = os.path.join(DATA, "heap.pb.gz")
 WINDOW = "from=2020-01-01T00:00:00&to=2030-01-01T00:00:00"
-MEMORY = 512 << 20
+MEMORY = (4096 if IS_SLOW else 512) << 20  # sanitizers take a lot of their own
 ROUNDS = 15 if IS_SLOW else 60
 LONGEST_S = 30
 with open(PROFILE, "rb") as f:
@@ -196,7 +196,7 @@ class Plain:
     def __getitem__(self, is_tls):
         if is_tls not in self.servers:
             tls = ("--tls-cert", path("server.pem"), "--tls-key", path("server.key")) if is_tls else ()
-            self.servers[is_tls] = Serve("--max-memory", "512MB", "--max-unpacked", "12MB", "--max-service-series", "50", "--max-connections", "3000", *tls)
+            self.servers[is_tls] = Serve("--max-memory", str(MEMORY), "--max-unpacked", "12MB", "--max-service-series", "50", "--max-connections", "3000", *tls)
         return self.servers[is_tls]
 
     def poll(self):

@@ -160,8 +160,9 @@ static const char *passed_limit(struct store *s, uint64_t *bytes)
 	/* store_put refuses more before the folder is as large as it may be. */
 	if (keep->max_bytes && *bytes > keep->max_bytes / 4 * 3)
 		return "max-disk";
+	/* What others have filled is not to cost all that there is here: puts are refused then. */
 	if (keep->min_free_bytes && store_free_bytes(s, &free_bytes, &reserve) &&
-	    free_bytes < keep->min_free_bytes)
+	    free_bytes < keep->min_free_bytes && *bytes > keep->min_free_bytes - free_bytes)
 		return "min-free";
 	return NULL;
 }

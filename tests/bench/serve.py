@@ -21,8 +21,9 @@ import urllib.parse
 import urllib.request
 
 SERVICE = "functions=300 locations=850 pool=1000 mappings=3 samples=568 timeless=1"
-SAMPLES, FILES, CONNECTIONS, MINUTE, FIRST = 568, 256, 16, 60, 1700000000
+SAMPLES, FILES, CONNECTIONS, MINUTE = 568, 256, 16, 60
 FORTNIGHT = 14 * 24 * 60
+FIRST = int(time.time()) - FORTNIGHT * MINUTE
 MB = 1 << 20
 failed = 0
 
@@ -41,7 +42,8 @@ class Server:
         self.folder = folder
         self.log = open(folder + ".log", "w+")
         self.process = subprocess.Popen([kiln, "serve", "--data", folder, "--listen", "localhost:0", "--access-log=false",
-                                         "--rate-profiles", "0", "--rate-bytes", "0", *args], stderr=self.log)
+                                         "--rate-profiles", "0", "--rate-bytes", "0",
+                                         "--keep-raw", "30d", *args], stderr=self.log)
         atexit.register(self.process.kill)
         for _ in range(300):
             with open(folder + ".log") as f:

@@ -211,7 +211,7 @@ static bool read_params(struct request *q, struct err *e)
 	return true;
 }
 
-const struct value *request_value(const struct request *q, const char *name)
+const struct value *request_param(const struct request *q, const char *name)
 {
 	size_t i = find_param(q->endpoint, str_of(name));
 
@@ -221,12 +221,12 @@ const struct value *request_value(const struct request *q, const char *name)
 
 struct str request_text(const struct request *q, const char *name)
 {
-	return request_value(q, name)->text;
+	return request_param(q, name)->text;
 }
 
 int64_t request_int(const struct request *q, const char *name)
 {
-	return request_value(q, name)->number;
+	return request_param(q, name)->number;
 }
 
 bool request_query(const struct request *q, struct store_query *query, struct err *e)

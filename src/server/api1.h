@@ -87,7 +87,7 @@ const struct endpoint *api1_find(const char *path);
 
 /* ---- values of parameters, which must be among the endpoint's */
 
-const struct value *request_value(const struct request *q, const char *name);
+const struct value *request_param(const struct request *q, const char *name);
 struct str request_text(const struct request *q, const char *name);
 int64_t request_int(const struct request *q, const char *name);
 /* The selector and the times `from` and `to`; a limit is not set. ERR_USAGE if from is after to. */

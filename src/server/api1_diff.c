@@ -29,7 +29,7 @@ struct diff {
 
 static int64_t time_of(const struct request *q, const char *own, const char *common)
 {
-	const struct value *v = request_value(q, own);
+	const struct value *v = request_param(q, own);
 
 	return v->is_set ? v->number : request_int(q, common);
 }
@@ -222,7 +222,7 @@ static void put_side(struct buf *out, struct diff_side *side)
 
 static bool put_comparison(struct diff *d, struct buf *out, struct err *e)
 {
-	const struct value *limit = request_value(d->q, "limit");
+	const struct value *limit = request_param(d->q, "limit");
 	struct compare_params params = {
 		.mode = (enum compare_mode)request_int(d->q, "per"),
 		.is_cum = d->options.sort == SORT_CUM,

@@ -64,7 +64,7 @@ static bool choose_step(const struct request *q, const struct store_query *query
 {
 	int64_t window = query->to - query->from;
 
-	*step = request_value(q, "step")->is_set ? request_int(q, "step") : usual_step(window);
+	*step = request_param(q, "step")->is_set ? request_int(q, "step") : usual_step(window);
 	return window / *step <= MAX_POINTS ||
 	       err_set(e, ERR_USAGE,
 		       "step: that would be %lld points of each line, and at most %d are made; "

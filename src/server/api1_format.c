@@ -118,7 +118,7 @@ bool format_reply(struct request *q, const struct profile *p, const char *filena
 		  struct err *e)
 {
 	const struct format *f = find_format(q);
-	const struct value *limit = request_value(q, "limit");
+	const struct value *limit = request_param(q, "limit");
 	struct analyze_options o;
 
 	if (!format_options(q, &o, e))
@@ -273,7 +273,7 @@ static void put_boxes(const struct flame *f, struct buf *out)
 static bool run_json_flame(struct buf *out, struct report_run *r, struct err *e)
 {
 	const struct request *q = r->params->into;
-	const struct value *limit = request_value(q, "limit");
+	const struct value *limit = request_param(q, "limit");
 	struct flame f = { .r = r };
 
 	(void)e;

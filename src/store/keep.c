@@ -161,10 +161,10 @@ static const char *passed_limit(struct store *s, uint64_t *bytes)
 	if (keep->max_bytes && *bytes > keep->max_bytes / 4 * 3)
 		return "max-disk";
 	/* What others have filled is not to cost all that there is here: puts are refused then. */
-	if (keep->min_free_bytes && store_free_bytes(s, &free_bytes, &reserve) &&
-	    free_bytes<keep->min_free_bytes && * bytes> keep->min_free_bytes - free_bytes)
-		return "min-free";
-	return NULL;
+	if (!keep->min_free_bytes || !store_free_bytes(s, &free_bytes, &reserve) ||
+	    free_bytes >= keep->min_free_bytes)
+		return NULL;
+	return *bytes > keep->min_free_bytes - free_bytes ? "min-free" : NULL;
 }
 
 /* The first time of a tier, of all series. */

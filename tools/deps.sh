@@ -12,7 +12,7 @@ for job; do
 		need="$need libedit-dev libbsd-dev libmd-dev libncurses-dev libcurl4-openssl-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev"
 		;;
 	test)
-		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 libmicrohttpd12 graphviz libxml2-utils"
+		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 libmicrohttpd12 graphviz libxml2-utils golang-go"
 		need="$need etcd-server g++ pkg-config binutils xz-utils linux-perf curl python3-jsonschema"
 		;;
 	browser)

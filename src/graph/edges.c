@@ -14,35 +14,41 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 2 * UNROLLED };
+enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 256 };
 
 /* What becomes of a frame's node: the node of the graph, with WANTED if edges to it are, or
- * LEFT_OUT. A frame of the walk is that, and FRAME_INLINED. */
+ * LEFT_OUT. A frame of the walk, a hop, is that, and FRAME_INLINED. */
 #define WANTED 0x40000000u
 #define LEFT_OUT FRAME_NODE
+
+/* An edge is a number: from << 32 | to. The bits that nodes do not need say more of it. */
+#define EDGE_SPREADS ((uint64_t)FRAME_INLINED) /* it is not, or not always, inlined */
+#define EDGE_RESIDUAL ((uint64_t)FRAME_INLINED << 32)
+#define EDGE_WANTED ((uint64_t)WANTED << 32 | WANTED) /* either bit */
+#define EDGE_FLAGS (EDGE_SPREADS | EDGE_RESIDUAL)
+#define EDGE_ENDS ((uint64_t)FRAME_NODE << 32 | FRAME_NODE)
 
 /* What a location has for the walk. KEPT: frames. INTO, OUT: edges from callers, or to callees,
  * that are wanted. INNER: such edges between its own frames. GAP_*: frames that are left out,
  * before the first that is kept, or after the last, or all. */
 enum { KEPT = 1, INTO = 2, OUT = 4, INNER = 8, GAP_BEFORE = 16, GAP_AFTER = 32 };
 
-/* Where a location meets its callers and its callees: frames that are kept, or LEFT_OUT. */
+/* Where a location meets its callers and its callees: halves of edges. */
 struct link {
 	uint32_t first, last;
 };
 
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
 struct edge_slot {
-	uint64_t key; /* from << 32 | to; 0: free, since no edge leads from a node to itself */
+	uint64_t key; /* ends and flags; 0: free, since no edge leads from a node to itself */
 	int64_t weight;
-	uint32_t sample; /* last sample that was counted, + 1 */
-	bool is_inline, is_residual;
 };
 
 struct edge_table {
 	struct edge_slot *slots;
-	int64_t *divs; /* by slot; with mean */
-	unsigned bits; /* log2 of the number of slots */
+	uint32_t *samples; /* by slot: last sample with a node twice that was counted, + 1 */
+	int64_t *divs;	   /* by slot; with mean */
+	unsigned bits;	   /* log2 of the number of slots */
 	uint32_t used;
 	uint64_t multiplier; /* odd and random */
 };
@@ -55,23 +61,21 @@ struct edge_pass {
 	const uint32_t *fates;	     /* by node of f: what becomes of it */
 	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
 	const unsigned char *traits; /* by location, as the next; if there are `repeats` */
-	const uint32_t *has_edges;   /* a bit for each: few bytes, as all of a stack are asked */
+	const uint32_t *is_asked; /* a bit for each: few bytes, as all of a stack are looked at */
 	const struct link *links;
 	const uint32_t *inner_of; /* where to sum up weights of an INNER location */
 	uint64_t *inner;
-	vec(uint32_t) places; /* of a sample's stack: where edges are */
+	bool has_inner;	      /* any? */
+	bool has_blanks;      /* are there locations without frames? */
+	bool is_choosy;	      /* are only some edges wanted? */
 	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
 	uint32_t first, last; /* samples */
 	struct edge_table edges;
+	vec(uint32_t) places; /* of a sample's stack: what is kept */
 	/* Edges wait here until their slots have arrived in the cache. */
-	struct pending {
-		uint64_t key;
-		uint32_t sample;
-		bool is_inline, is_residual;
-		bool is_once; /* cannot have been counted for this sample */
-	} pending[PENDING + UNROLLED + UNROLL_STEP];
-	uint32_t npending;
-	uint32_t *seen; /* by node: last sample, + 1; for tags */
+	vec(struct edge_slot) pending;
+	vec(uint64_t) twice; /* of a sample that may have some twice */
+	uint32_t *seen;	     /* by node: last sample, + 1; for tags */
 	struct tag_tally *tags;
 };
 
@@ -98,31 +102,33 @@ static bool is_kept(uint32_t hop)
 	return (hop & FRAME_NODE) != LEFT_OUT;
 }
 
-static unsigned char make_link(struct link *l, const struct frames *f, uint32_t loc,
-			       const uint32_t *fates, bool near)
+static unsigned char make_link(struct edge_pass *x, struct link *l, uint32_t loc)
 {
+	const struct frames *f = x->f;
+	uint32_t first = LEFT_OUT, last = LEFT_OUT;
 	unsigned char traits = 0;
 
-	*l = (struct link){ LEFT_OUT, LEFT_OUT };
 	for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
-		uint32_t hop = hop_of(f->lists[i], fates);
+		uint32_t hop = hop_of(f->lists[i], x->fates);
 
 		if (!is_kept(hop)) {
 			traits |= GAP_AFTER;
 			continue;
 		}
 		if (traits & KEPT) {
-			if ((hop | (near ? l->last : 0)) & WANTED)
+			if ((hop | (last & x->from_mask)) & WANTED)
 				traits |= INNER;
 		} else {
 			traits |= KEPT | (hop & WANTED ? INTO : 0);
 			traits |= traits & GAP_AFTER ? GAP_BEFORE : 0;
-			l->first = hop;
+			first = hop;
 		}
 		traits &= (unsigned char)~GAP_AFTER;
-		l->last = hop;
+		last = hop;
 	}
-	return traits | (near && is_kept(l->last) && (l->last & WANTED) ? OUT : 0);
+	l->first = first ^ FRAME_INLINED;
+	l->last = (last & FRAME_NODE) | (last & x->from_mask);
+	return traits | (is_kept(last) && (l->last & WANTED) ? OUT : 0);
 }
 
 /* What the walk needs to know of locations. Returns how many have edges of their own. */
@@ -132,19 +138,22 @@ static uint32_t make_links(struct arena *a, struct edge_pass *x)
 	unsigned char *traits = arena_many(a, n, unsigned char);
 	struct link *links = arena_many(a, n, struct link);
 	uint32_t *inner_of = arena_many(a, n, uint32_t);
-	uint32_t *has_edges = arena_many(a, n / 32 + 1, uint32_t);
+	uint32_t *is_asked = arena_many(a, n / 32 + 1, uint32_t);
+	unsigned char asked = x->is_choosy ? INTO | OUT | INNER : KEPT;
 
 	for (uint32_t loc = 0; loc < n; loc++) {
-		traits[loc] = make_link(&links[loc], x->f, loc, x->fates, x->from_mask);
-		if (traits[loc] & (INTO | OUT | INNER))
-			has_edges[loc / 32] |= 1u << loc % 32;
+		traits[loc] = make_link(x, &links[loc], loc);
+		x->has_blanks |= !traits[loc];
+		if (traits[loc] & asked)
+			is_asked[loc / 32] |= 1u << loc % 32;
 		if (traits[loc] & INNER)
 			inner_of[loc] = ninner++;
 	}
 	x->traits = traits;
-	x->has_edges = has_edges;
+	x->is_asked = is_asked;
 	x->links = links;
 	x->inner_of = inner_of;
+	x->has_inner = ninner;
 	return ninner;
 }
 
@@ -152,6 +161,7 @@ static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
 {
 	*t = (struct edge_table){ .bits = bits, .multiplier = map_seed() | 1 };
 	t->slots = xcalloc((size_t)1 << bits, sizeof(*t->slots));
+	t->samples = xcalloc((size_t)1 << bits, sizeof(*t->samples));
 	if (with_divs)
 		t->divs = xcalloc((size_t)1 << bits, sizeof(*t->divs));
 }
@@ -173,36 +183,42 @@ static unsigned first_bits(const struct frames *f, const uint32_t *fates, uint32
 static void table_release(struct edge_table *t)
 {
 	free(t->slots);
+	free(t->samples);
 	free(t->divs);
 }
 
 static void table_grow(struct edge_table *t);
 
-static inline size_t first_slot(const struct edge_table *t, uint64_t key)
+static inline size_t first_slot(const struct edge_table *t, uint64_t edge)
 {
-	return (size_t)(key * t->multiplier >> (64 - t->bits));
+	return (size_t)((edge & EDGE_ENDS) * t->multiplier >> (64 - t->bits));
 }
 
 /* The slot of an edge, new or not. */
-static inline size_t find_slot(struct edge_table *t, uint64_t key)
+static inline size_t find_slot(struct edge_table *t, uint64_t edge)
 {
 	size_t mask = ((size_t)1 << t->bits) - 1;
-	size_t i = first_slot(t, key);
+	size_t i = first_slot(t, edge);
 
-	while (t->slots[i].key != key) {
+	while ((t->slots[i].key ^ edge) & EDGE_ENDS) {
 		if (!t->slots[i].key) {
 			if ((size_t)t->used * 4 >= mask * 3) {
 				table_grow(t);
-				return find_slot(t, key);
+				return find_slot(t, edge);
 			}
 			t->used++;
-			t->slots[i].key = key;
-			t->slots[i].is_inline = true;
+			t->slots[i].key = edge & EDGE_ENDS;
 			return i;
 		}
 		i = (i + 1) & mask;
 	}
 	return i;
+}
+
+static inline void add_edge(struct edge_table *t, size_t slot, uint64_t edge, int64_t weight)
+{
+	t->slots[slot].key |= edge & EDGE_FLAGS;
+	t->slots[slot].weight = int_add(t->slots[slot].weight, weight);
 }
 
 static void table_grow(struct edge_table *t)
@@ -215,6 +231,7 @@ static void table_grow(struct edge_table *t)
 			size_t to = find_slot(t, old.slots[i].key);
 
 			t->slots[to] = old.slots[i];
+			t->samples[to] = old.samples[i];
 			if (t->divs)
 				t->divs[to] = old.divs[i];
 		}
@@ -222,171 +239,175 @@ static void table_grow(struct edge_table *t)
 	table_release(&old);
 }
 
-static void add_edge(struct edge_table *t, size_t slot, const struct edge *e)
-{
-	struct edge_slot *s = &t->slots[slot];
-
-	s->weight = int_add(s->weight, e->weight);
-	s->is_residual |= e->is_residual;
-	s->is_inline &= e->is_inline;
-	if (t->divs)
-		t->divs[slot] = int_add(t->divs[slot], e->div);
-}
-
-static uint64_t edge_key(const struct edge *e)
-{
-	return (uint64_t)e->from << 32 | e->to;
-}
-
-static struct edge sample_edge(const struct edge_pass *x, const struct pending *e)
-{
-	const int64_t *values = sample_values(x->p, &x->p->samples[e->sample]);
-
-	return (struct edge){ .weight = values[x->params->value],
-			      .div = x->params->mean ? values[0] : 0,
-			      .is_inline = e->is_inline,
-			      .is_residual = e->is_residual };
-}
-
 static void count_pending(struct edge_pass *x)
 {
-	for (uint32_t i = 0; i < x->npending; i++)
-		__builtin_prefetch(&x->edges.slots[first_slot(&x->edges, x->pending[i].key)], 1);
-	for (uint32_t i = 0; i < x->npending; i++) {
-		const struct pending *e = &x->pending[i];
-		size_t slot = find_slot(&x->edges, e->key);
-		struct edge edge;
+	for (size_t i = 0; i < x->pending.n; i++) {
+		const struct edge_slot *e = &x->pending.at[i];
 
-		if (!e->is_once && x->edges.slots[slot].sample == e->sample + 1)
-			continue;
-		x->edges.slots[slot].sample = e->sample + 1;
-		edge = sample_edge(x, e);
-		add_edge(&x->edges, slot, &edge);
+		add_edge(&x->edges, find_slot(&x->edges, e->key), e->key, e->weight);
 	}
-	x->npending = 0;
+	x->pending.n = 0;
+}
+
+/* Edges of one sample, which may be there twice. */
+static void count_twice(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
+{
+	struct edge_table *t = &x->edges;
+
+	for (size_t i = 0; i < x->twice.n; i++)
+		__builtin_prefetch(&t->slots[first_slot(t, x->twice.at[i])], 1);
+	for (size_t i = 0; i < x->twice.n; i++) {
+		size_t slot = find_slot(t, x->twice.at[i]);
+
+		if (t->samples[slot] == sample + 1)
+			continue;
+		t->samples[slot] = sample + 1;
+		add_edge(t, slot, x->twice.at[i], w);
+		if (t->divs)
+			t->divs[slot] = int_add(t->divs[slot], div);
+	}
+	x->twice.n = 0;
 }
 
 static struct edge edge_at(const struct edge_table *t, size_t slot)
 {
 	const struct edge_slot *s = &t->slots[slot];
 
-	return (struct edge){ .from = (uint32_t)(s->key >> 32),
-			      .to = (uint32_t)s->key,
+	return (struct edge){ .from = (uint32_t)(s->key >> 32) & FRAME_NODE,
+			      .to = (uint32_t)s->key & FRAME_NODE,
 			      .weight = s->weight,
 			      .div = t->divs ? t->divs[slot] : 0,
-			      .is_inline = s->is_inline,
-			      .is_residual = s->is_residual };
+			      .is_inline = !(s->key & EDGE_SPREADS),
+			      .is_residual = s->key & EDGE_RESIDUAL };
 }
 
 /* A walk from the root: where it is. */
 struct position {
-	uint32_t parent; /* the last frame that was kept; or LEFT_OUT */
-	uint32_t from;	 /* WANTED if edges from there are */
+	uint32_t parent; /* the last frame that was kept, as in struct link; or LEFT_OUT */
 	bool gap;	 /* were frames left out since? */
 };
 
-/* Goes on to a frame. Which frames are kept is as good as random, so this has no branch for it: the
- * edge is always written and then maybe not counted. */
-static inline void step(struct edge_pass *x, struct position *at, struct pending edge, uint32_t hop)
+/* Goes on to a frame; returns the edge to it, which may be none. Which frames are kept is as good
+ * as random, so this has no branch for it. */
+static inline uint64_t step(const struct edge_pass *x, struct position *at, uint32_t hop,
+			    bool *is_edge)
 {
-	uint32_t node = hop & FRAME_NODE;
+	uint32_t node = hop & FRAME_NODE, parent = at->parent & FRAME_NODE;
 	bool kept = node != LEFT_OUT;
+	uint64_t edge =
+		(uint64_t)at->parent << 32 | (hop ^ FRAME_INLINED) | (at->gap ? EDGE_RESIDUAL : 0);
 
-	edge.key = (uint64_t)at->parent << 32 | node;
-	edge.is_inline = hop & FRAME_INLINED;
-	edge.is_residual |= at->gap;
-	x->pending[x->npending] = edge;
-	x->npending +=
-		((hop | at->from) & WANTED) && at->parent != LEFT_OUT && kept && at->parent != node;
-	at->parent = kept ? node : at->parent;
-	at->from = kept ? hop & x->from_mask : at->from;
+	*is_edge = (edge & EDGE_WANTED) && parent != LEFT_OUT && kept && parent != node;
+	at->parent = kept ? node | (hop & x->from_mask) : at->parent;
 	at->gap = !kept;
+	return edge;
 }
 
-/* Lists the places of a stack that have edges, without a branch for each. */
-static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
-{
-	uint32_t nplaces = 0;
-
-	vec_reserve(&x->places, n);
-	for (uint32_t i = 0; i < n; i++) {
-		x->places.at[nplaces] = i;
-		nplaces += x->has_edges[stack[i] / 32] >> stack[i] % 32 & 1;
-	}
-	return nplaces;
-}
-
-static void count_sample(struct edge_pass *x, uint32_t sample)
+/* Any sample. */
+static void count_frames(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	struct unroll u = unroll_start(x->p, &x->p->samples[sample]);
 	struct position at = { .parent = LEFT_OUT };
 	uint32_t frames[UNROLLED + UNROLL_STEP], n;
+	bool is_edge;
 
 	while ((n = unroll(&u, x->f, frames))) {
-		for (uint32_t i = 0; i < n; i++)
-			step(x, &at, (struct pending){ .sample = sample },
-			     hop_of(frames[i], x->fates));
-		if (x->npending >= PENDING)
-			count_pending(x);
+		vec_reserve(&x->twice, n);
+		for (uint32_t i = 0; i < n; i++) {
+			x->twice.at[x->twice.n] =
+				step(x, &at, hop_of(frames[i], x->fates), &is_edge);
+			x->twice.n += is_edge;
+		}
 	}
+	count_twice(x, sample, w, div);
 }
 
-static void push_edge(struct edge_pass *x, uint32_t sample, uint32_t from, uint32_t to, bool gap)
+/* Are frames left out between two places? Those that are hidden are no frames. */
+static inline bool has_gap(const struct edge_pass *x, const uint32_t *stack, uint32_t place,
+			   uint32_t caller)
 {
-	x->pending[x->npending++] =
-		(struct pending){ (uint64_t)(from & FRAME_NODE) << 32 | (to & FRAME_NODE), sample,
-				  to & FRAME_INLINED, gap, true };
+	unsigned gap =
+		(x->traits[stack[place]] & GAP_BEFORE) | (x->traits[stack[caller]] & GAP_AFTER);
+
+	if (!x->has_blanks)
+		return gap | (caller - place > 1);
+	while (++place < caller)
+		gap |= x->traits[stack[place]];
+	return gap;
 }
 
-static void push_caller(struct edge_pass *x, uint32_t sample, uint32_t place)
+static inline void push_edge(struct edge_pass *x, const uint32_t *stack, uint32_t callee,
+			     uint32_t caller, int64_t w)
 {
-	const struct sample *s = &x->p->samples[sample];
+	uint64_t edge = (uint64_t)x->links[stack[caller]].last << 32 |
+			x->links[stack[callee]].first |
+			(has_gap(x, stack, callee, caller) ? EDGE_RESIDUAL : 0);
+
+	__builtin_prefetch(&x->edges.slots[first_slot(&x->edges, edge)], 1);
+	x->pending.at[x->pending.n++] = (struct edge_slot){ edge, w };
+}
+
+/* The edge to the next caller that is kept. */
+static void push_caller(struct edge_pass *x, const struct sample *s, uint32_t place, int64_t w)
+{
 	const uint32_t *stack = x->p->stacks + s->stack;
-	unsigned gaps = x->traits[stack[place]] & GAP_BEFORE;
 	uint32_t i = place + 1;
 
 	while (i < s->nstack && !(x->traits[stack[i]] & KEPT))
-		gaps |= x->traits[stack[i++]];
-	if (i == s->nstack)
-		return;
-	gaps |= x->traits[stack[i]] & GAP_AFTER;
-	push_edge(x, sample, x->links[stack[i]].last, x->links[stack[place]].first,
-		  gaps & (GAP_BEFORE | GAP_AFTER));
+		i++;
+	if (i < s->nstack)
+		push_edge(x, stack, place, i, w);
 }
 
 /* For edges that are wanted because of where they come from. */
-static void push_callee(struct edge_pass *x, uint32_t sample, uint32_t place)
+static void push_callee(struct edge_pass *x, const struct sample *s, uint32_t place, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack;
-	unsigned gaps = x->traits[stack[place]] & GAP_AFTER;
+	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t i = place;
 
 	while (i > 0 && !(x->traits[stack[i - 1]] & KEPT))
-		gaps |= x->traits[stack[--i]];
-	if (i == 0 || (x->traits[stack[i - 1]] & INTO))
-		return;
-	gaps |= x->traits[stack[i - 1]] & GAP_BEFORE;
-	push_edge(x, sample, x->links[stack[place]].last, x->links[stack[i - 1]].first,
-		  gaps & (GAP_BEFORE | GAP_AFTER));
+		i--;
+	if (i > 0 && !(x->traits[stack[i - 1]] & INTO))
+		push_edge(x, stack, i - 1, place, w);
 }
 
-/* The same for a sample that has no node twice, and edges at `n` places. */
-static void count_links(struct edge_pass *x, uint32_t sample, uint32_t n, int64_t w)
+static void count_some(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack;
+	const uint32_t *stack = x->p->stacks + s->stack;
 
+	vec_reserve(&x->pending, 2 * (size_t)n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t place = x->places.at[i], loc = stack[place];
+		uint32_t place = x->places.at[i];
 
-		if (x->traits[loc] & INTO)
-			push_caller(x, sample, place);
-		if (x->traits[loc] & OUT)
-			push_callee(x, sample, place);
-		if (x->traits[loc] & INNER)
-			x->inner[x->inner_of[loc]] += (uint64_t)w;
-		if (x->npending >= PENDING)
-			count_pending(x);
+		if (x->traits[stack[place]] & INTO)
+			push_caller(x, s, place, w);
+		if (x->traits[stack[place]] & OUT)
+			push_callee(x, s, place, w);
 	}
+}
+
+static void count_all_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+{
+	vec_reserve(&x->pending, n);
+	for (uint32_t i = 1; i < n; i++)
+		push_edge(x, x->p->stacks + s->stack, x->places.at[i - 1], x->places.at[i], w);
+}
+
+/* The same for a sample that has no node twice, and `n` places that are asked for. */
+static void count_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+	const uint32_t *places = x->places.at;
+
+	if (x->is_choosy)
+		count_some(x, s, n, w);
+	else
+		count_all_links(x, s, n, w);
+	for (uint32_t i = 0; x->has_inner && i < n; i++)
+		if (x->traits[stack[places[i]]] & INNER)
+			x->inner[x->inner_of[stack[places[i]]]] += (uint64_t)w;
+	if (x->pending.n >= PENDING)
+		count_pending(x);
 }
 
 /* Edges between the frames of one location, which weigh `w`. */
@@ -394,18 +415,13 @@ static void add_inner(struct edge_pass *x, uint32_t loc, uint64_t w)
 {
 	const struct frames *f = x->f;
 	struct position at = { .parent = LEFT_OUT };
+	bool is_edge;
 
-	x->npending = 0;
 	for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++) {
-		const struct pending *e = x->pending;
+		uint64_t edge = step(x, &at, hop_of(f->lists[i], x->fates), &is_edge);
 
-		step(x, &at, (struct pending){ 0 }, hop_of(f->lists[i], x->fates));
-		if (x->npending)
-			add_edge(&x->edges, find_slot(&x->edges, e->key),
-				 &(struct edge){ .weight = (int64_t)w,
-						 .is_inline = e->is_inline,
-						 .is_residual = e->is_residual });
-		x->npending = 0;
+		if (is_edge)
+			add_edge(&x->edges, find_slot(&x->edges, edge), edge, (int64_t)w);
 	}
 }
 
@@ -436,17 +452,35 @@ static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t 
 		tag_tally_add(x->tags, node, s->labels, true, w, div);
 }
 
-static void count_one(struct edge_pass *x, uint32_t sample, int64_t w)
+/* Lists the places of a stack that are asked for, without a branch for each. */
+static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
+{
+	uint32_t nplaces = 0;
+
+	vec_reserve(&x->places, n);
+	for (uint32_t i = 0; i < n; i++) {
+		x->places.at[nplaces] = i;
+		nplaces += x->is_asked[stack[i] / 32] >> stack[i] % 32 & 1;
+	}
+	return nplaces;
+}
+
+static void count_one(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	const struct sample *s = &x->p->samples[sample];
-	uint32_t nplaces = x->links ? find_places(x, x->p->stacks + s->stack, s->nstack) : 0;
+	uint32_t n;
 
-	if (!x->links)
-		count_sample(x, sample);
-	else if (nplaces && w > 0 && !x->repeats[s->row])
-		count_links(x, sample, nplaces, w);
-	else if (nplaces)
-		count_sample(x, sample);
+	if (!x->links) {
+		count_frames(x, sample, w, div);
+		return;
+	}
+	n = find_places(x, x->p->stacks + s->stack, s->nstack);
+	if (!n)
+		return;
+	if (w > 0 && !x->repeats[s->row])
+		count_links(x, s, n, w);
+	else
+		count_frames(x, sample, w, div);
 }
 
 static void count_samples(void *ctx, size_t index)
@@ -463,7 +497,7 @@ static void count_samples(void *ctx, size_t index)
 			break;
 		if (!w && !div)
 			continue;
-		count_one(x, i, w);
+		count_one(x, i, w, div);
 		if (x->tags)
 			count_tags(x, i, w, div);
 	}
@@ -481,23 +515,45 @@ static void join_passes(struct edge_pass *passes, size_t n)
 		struct edge_table *t = &passes[i].edges;
 
 		for (size_t k = 0; k < (size_t)1 << t->bits; k++) {
-			struct edge e = edge_at(t, k);
+			const struct edge_slot *e = &t->slots[k];
+			size_t slot;
 
-			if (t->slots[k].key)
-				add_edge(sum, find_slot(sum, t->slots[k].key), &e);
+			if (!e->key)
+				continue;
+			slot = find_slot(sum, e->key);
+			add_edge(sum, slot, e->key, e->weight);
+			if (t->divs)
+				sum->divs[slot] = int_add(sum->divs[slot], t->divs[k]);
 		}
 		table_release(t);
 	}
 }
 
-static int compare_ends(const void *x, const void *y)
+/* Sorts by one end, those that have the same stay in their order. */
+static void sort_by_end(struct edge *to, const struct edge *from, uint32_t n, uint32_t *starts,
+			uint32_t nnodes, bool by_from)
 {
-	uint64_t a = edge_key(x), b = edge_key(y);
-
-	return (a > b) - (a < b);
+	memset(starts, 0, ((size_t)nnodes + 1) * sizeof(*starts));
+	for (uint32_t i = 0; i < n; i++)
+		starts[(by_from ? from[i].from : from[i].to) + 1]++;
+	for (uint32_t i = 1; i <= nnodes; i++)
+		starts[i] += starts[i - 1];
+	for (uint32_t i = 0; i < n; i++)
+		to[starts[by_from ? from[i].from : from[i].to]++] = from[i];
 }
 
 /* Scores of nodes are sums over their edges, so for those the order must not depend on hashing. */
+static void sort_edges(struct graph *g)
+{
+	struct arena scratch = { 0 };
+	struct edge *other = arena_many_raw(&scratch, g->nedges, struct edge);
+	uint32_t *starts = arena_many_raw(&scratch, (size_t)g->nnodes + 1, uint32_t);
+
+	sort_by_end(other, g->edges, g->nedges, starts, g->nnodes, false);
+	sort_by_end(g->edges, other, g->nedges, starts, g->nnodes, true);
+	arena_release(&scratch);
+}
+
 static void take_edges(struct arena *a, struct graph *g, const struct edge_table *t, bool in_order)
 {
 	g->edges = arena_many(a, t->used, struct edge);
@@ -505,8 +561,8 @@ static void take_edges(struct arena *a, struct graph *g, const struct edge_table
 	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
 		if (t->slots[i].key)
 			g->edges[g->nedges++] = edge_at(t, i);
-	if (in_order && g->nedges)
-		qsort(g->edges, g->nedges, sizeof(*g->edges), compare_ends);
+	if (in_order)
+		sort_edges(g);
 }
 
 /* Walks over the samples on all cores, unless tags are wanted too. */
@@ -539,8 +595,11 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like, 
 	table_release(&passes->edges);
 	if (with_tags)
 		tag_tally_finish(passes->tags, a, g);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		vec_release(&passes[i].places);
+		vec_release(&passes[i].pending);
+		vec_release(&passes[i].twice);
+	}
 	arena_release(&scratch);
 }
 
@@ -573,6 +632,7 @@ void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 				  .fates =
 					  choose_fates(&scratch, walk->f, walk->kept, walk->wanted),
 				  .repeats = walk->repeats,
+				  .is_choosy = walk->wanted,
 				  .from_mask = params->near ? WANTED : 0 };
 	struct edge_key key = { pass.fates, walk->f->nnodes, params->near, params->visual };
 

@@ -1,0 +1,124 @@
+/* inside.h - what the files of the server share: connections (peers.c), requests and their bodies
+ * (exchange.c), replies (replies.c), the threads that run handlers (handlers.c), start and end
+ * (server.c).
+ *
+ * A peer lives as long as its connection, an exchange from the first line of a request to the end
+ * of its reply. Both belong to the thread of libmicrohttpd that has the connection, except that an
+ * exchange is its handler's while the connection is suspended. Fields that say so are under the
+ * lock.
+ */
+#ifndef HTTP_INSIDE_H
+#define HTTP_INSIDE_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "base/vec.h"
+#include "http/microhttpd.h"
+#include "http/server.h"
+#include "http/tls.h"
+
+enum {
+	FIRST_GRANT_BYTES = 64 << 10, /* of a body */
+	WATCH_MS = 20,
+};
+
+/* A connection. */
+struct peer {
+	int fd;
+	int64_t deadline_ms; /* by then it has sent its request, or read its answer; 0: we are at
+				work */
+	int64_t since_ms;    /* we wait for it */
+	size_t held_bytes;   /* of its body, or of our answer */
+	bool is_shut, was_served;
+	bool is_identified; /* the two below are known */
+	const char *address;
+	struct str client;
+	struct arena arena;
+};
+
+struct exchange {
+	struct http_call call; /* first: callers are given a pointer to it */
+	struct http_server *server;
+	struct peer *peer;
+	int64_t start_ms;
+	struct MHD_Connection *connection;
+	struct str raw_target;
+	struct buf body;
+	size_t max_body_bytes, granted_bytes, swallowed;
+	struct http_reply reply;
+	struct http_sent sent;
+	atomic_bool abandoned;
+	bool is_admitted, is_answered, accepts_gzip;
+};
+
+typedef vec(struct exchange *) exchanges;
+
+struct http_server {
+	struct http_server_params params;
+	struct MHD_Daemon *daemon;
+	int fd;
+	uint16_t port;
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t has_waiting, has_running;
+	exchanges waiting, running;
+	vec(struct peer *) peers;
+	struct http_server_stats stats;
+	size_t nshut;	   /* of the peers */
+	size_t nexchanges; /* whose heads have been read, and that are not over */
+	bool is_stopping;
+	atomic_bool is_draining;
+	pthread_t *handlers, watcher;
+	size_t nhandlers;
+	bool has_watcher;
+	struct http_tls tls;
+	struct microhttpd mhd;
+};
+
+static inline int64_t http_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline int64_t http_now_ms(void)
+{
+	return http_now_ns() / 1000000;
+}
+
+/* ---- peers.c */
+
+/* Gives a peer its time, from `start_ms` on, to send or to read that many bytes. */
+void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes);
+void peer_set_held(struct http_server *s, struct peer *peer, size_t nbytes);
+/* Called with the lock. */
+void peers_shut_late(struct http_server *s);
+/* libmicrohttpd has opened a connection, or has closed one. */
+void peers_on_connection(void *server, struct MHD_Connection *connection, void **peer_of,
+			 enum MHD_ConnectionNotificationCode code);
+
+/* ---- exchange.c: what libmicrohttpd calls */
+
+void *exchange_on_target(void *server, const char *target, struct MHD_Connection *connection);
+enum MHD_Result exchange_on_request(void *server, struct MHD_Connection *connection,
+				    const char *url, const char *method, const char *version,
+				    const char *upload, size_t *nupload, void **exchange);
+void exchange_on_completed(void *server, struct MHD_Connection *connection, void **exchange,
+			   enum MHD_RequestTerminationCode code);
+
+/* ---- replies.c */
+
+enum MHD_Result exchange_send(struct exchange *x);
+void exchange_say(struct http_reply *r, int status, const char *text);
+
+/* ---- handlers.c */
+
+bool handlers_start(struct http_server *s, struct err *e);
+/* Marks what runs as abandoned, and waits for it. */
+void handlers_stop(struct http_server *s);
+/* False: there are none any more. */
+bool exchange_give(struct exchange *x);
+
+#endif

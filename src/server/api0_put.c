@@ -59,6 +59,8 @@ void api0_put(struct call *c)
 	    !gate_check_labels(c, series.service, series.type, series.labels, series.nlabels))
 		return;
 	new.service = series.service;
+	/* kube-profefe and kiln's agent say which process it is; profefe does not listen. */
+	new.instance = http_target_param(&c->http->target, "instance_id");
 	new.type = series.type;
 	new.labels = series.labels;
 	new.nlabels = series.nlabels;

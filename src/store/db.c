@@ -7,7 +7,7 @@
 
 enum {
 	APPLICATION = 0x6b696c6e, /* "kiln" */
-	FORMAT = 1,		  /* of the schema; a change that old programs cannot read adds 1 */
+	FORMAT = 2,		  /* of the schema; a change that old programs cannot read adds 1 */
 	CACHE_KB = 4096,
 };
 
@@ -32,7 +32,7 @@ static const char schema[] =
 	"NULL,"
 	" id BLOB NOT NULL, book INTEGER NOT NULL, head INTEGER NOT NULL,"
 	" nsamples INTEGER NOT NULL, bytes INTEGER NOT NULL, totals BLOB NOT NULL,"
-	" duration INTEGER NOT NULL,"
+	" duration INTEGER NOT NULL, process INTEGER NOT NULL," /* see delta.h */
 	" PRIMARY KEY(series, time, row)) WITHOUT ROWID;"
 	"CREATE UNIQUE INDEX profiles_by_id ON profiles(id);"
 	"CREATE TABLE blobs(row INTEGER PRIMARY KEY, data BLOB NOT NULL);"
@@ -95,6 +95,16 @@ static bool make_schema(struct db *db, struct err *e)
 	       run_text(db, text, e) && run_text(db, "COMMIT", e);
 }
 
+/* Format 1 did not know of which process a profile is. */
+static bool upgrade(struct db *db, struct err *e)
+{
+	return run_text(db,
+			"BEGIN IMMEDIATE;"
+			"ALTER TABLE profiles ADD COLUMN process INTEGER NOT NULL DEFAULT 0;"
+			"PRAGMA user_version=2; COMMIT",
+			e);
+}
+
 /* Is it a file of ours that we understand? An empty one becomes it. */
 static bool check_format(struct db *db, struct err *e)
 {
@@ -108,6 +118,8 @@ static bool check_format(struct db *db, struct err *e)
 		return make_schema(db, e);
 	if (application != APPLICATION)
 		return err_set(e, ERR_FORMAT, "%s: is a database of another program", db->path);
+	if (format == 1)
+		return upgrade(db, e);
 	if (format != FORMAT)
 		return err_set(e, ERR_FORMAT,
 			       "%s: has format %lld and this program knows format %d; use the kiln "

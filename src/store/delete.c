@@ -11,6 +11,7 @@ enum { SLICE = 500 }; /* profiles that are deleted in one commit */
 struct doomed {
 	int64_t time, row, book;
 	uint64_t nsamples, bytes;
+	int64_t process;
 };
 
 struct deletion {
@@ -35,8 +36,9 @@ static bool collect(struct deletion *d, struct db *db, sqlite3_stmt *rows, struc
 		return false;
 	while ((r = db_step(db, rows, e)) == DB_ROW && d->n < SLICE)
 		d->doomed[d->n++] =
-			(struct doomed){ db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
-					 (uint64_t)db_int(rows, 3), (uint64_t)db_int(rows, 4) };
+			(struct doomed){ db_int(rows, 0),	    db_int(rows, 1),
+					 db_int(rows, 2),	    (uint64_t)db_int(rows, 3),
+					 (uint64_t)db_int(rows, 4), db_int(rows, 5) };
 	sqlite3_reset(rows);
 	return r != DB_FAILED;
 }
@@ -82,7 +84,8 @@ static bool drop_sums(struct deletion *d, struct db *db, struct err *e)
 	if (!d->list)
 		return tier_delete(db, d->series, d->from, d->to, &d->nthinned, e);
 	for (size_t i = 0; i < d->n; i++)
-		if (!tier_change(db, d->series, d->doomed[i].time, INT64_MAX, e))
+		if (!tier_change(db, d->series, d->doomed[i].process, d->doomed[i].time, INT64_MAX,
+				 e))
 			return false;
 	return true;
 }

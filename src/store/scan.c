@@ -46,34 +46,10 @@ static struct scan_row read_row(const struct scan *scan, const struct picked *p,
 		.head = (uint32_t)db_int(row, 3),
 		.totals = db_blob(row, 4),
 		.duration = db_int(row, 5),
-		.data = scan->has_data ? db_blob(row, 6) : STR(""),
+		.process = db_int(row, 6),
+		.data = scan->has_data ? db_blob(row, 7) : STR(""),
 		.nprofiles = 1,
 	};
-}
-
-/* Of the first row of a series: what was before it, if that matters. */
-static bool give_base(struct scan *scan, const struct scan_row *first, struct err *e)
-{
-	const struct picked *p = first->series;
-	int64_t since =
-		first->time < INT64_MIN + DELTA_MAX_GAP ? INT64_MIN : first->time - DELTA_MAX_GAP;
-	sqlite3_stmt *row;
-	struct scan_row base;
-	enum db_result r;
-
-	if (!deltas_wants_base(scan->deltas, first))
-		return true;
-	row = db_bind(scan->db, SQL_BEFORE,
-		      DB_VALUES(DB_INT(p->series), DB_INT(first->time), DB_INT(first->row),
-				DB_INT(since)),
-		      e);
-	r = row ? db_step(scan->db, row, e) : DB_FAILED;
-	if (r == DB_ROW) {
-		base = read_row(scan, p, row);
-		deltas_base(scan->deltas, &base);
-		sqlite3_reset(row);
-	}
-	return r != DB_FAILED;
 }
 
 static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *row, struct err *e)
@@ -82,13 +58,7 @@ static bool give_row(struct scan *scan, const struct picked *p, sqlite3_stmt *ro
 
 	if (stop_asked(scan->q->stop))
 		return err_set(e, ERR_IO, "nobody waits for it any more");
-	if (!scan->deltas)
-		return scan->each(scan->ctx, &r, e);
-	if (scan->is_extra ? !deltas_end(scan->deltas, e)
-			   : scan->last_series != p && !give_base(scan, &r, e))
-		return false;
-	scan->last_series = p;
-	return deltas_add(scan->deltas, &r, e);
+	return scan->deltas ? deltas_add(scan->deltas, &r, e) : scan->each(scan->ctx, &r, e);
 }
 
 /* Of a window. */
@@ -212,8 +182,8 @@ static bool give_piece(struct scan *scan, const struct picked *p, const struct p
 		return false;
 	if (piece->tier != TIER_RAW)
 		return give_sums(scan, p, piece, e);
-	scan->last_series = NULL;
-	scan->is_extra = piece->is_extra;
+	if (scan->deltas)
+		scan->deltas->is_extra = piece->is_extra;
 	return give_rows(
 		scan, p,
 		db_bind(scan->db, scan->has_data ? SQL_PROFILES : SQL_TOTALS,
@@ -306,9 +276,11 @@ static bool scan_newest(struct scan *scan, struct err *e)
 
 bool scan_run(struct scan *scan, struct err *e)
 {
-	struct deltas deltas = {
-		.s = scan->s, .each = scan->each, .ctx = scan->ctx, .step = scan->step
-	};
+	struct deltas deltas = { .s = scan->s,
+				 .each = scan->each,
+				 .ctx = scan->ctx,
+				 .step = scan->step,
+				 .has_data = scan->has_data };
 	struct err ignored;
 	bool ok;
 
@@ -316,6 +288,7 @@ bool scan_run(struct scan *scan, struct err *e)
 	scan->db = store_reader(scan->s, e);
 	if (!scan->db)
 		return false;
+	deltas.db = scan->db;
 	ok = db_do(scan->db, SQL_BEGIN_READ, e) &&
 	     (scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e));
 	db_do(scan->db, SQL_COMMIT, &ignored);

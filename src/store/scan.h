@@ -14,7 +14,7 @@ struct scan_row {
 	uint32_t head;
 	struct str totals; /* int64_t of each type; may be damaged */
 	struct str data;   /* packed; only if the scan has_data */
-	int64_t duration;
+	int64_t duration, process;
 	uint64_t nprofiles;	 /* that it is the sum of; 0: it corrects another row's values */
 	bool is_sum, has_deltas; /* of a window; has what counts from the start as differences */
 	const double *factors;	 /* of each type: its values count so many times; NULL: once */
@@ -42,8 +42,6 @@ struct scan {
 	struct db *db;
 	/* own */
 	struct deltas *deltas;
-	const struct picked *last_series;
-	bool is_extra; /* of the rows that are given now: nothing is known to be before them */
 };
 
 /* Which series; they lie in `a`. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/int.h"
+#include "store/delta.h"
 #include "store/inside.h"
 
 #define DEFAULT_MEMORY ((uint64_t)512 << 20)
@@ -305,6 +306,7 @@ static void fill_meta(struct arena *a, const struct writer_task *task, struct st
 		.created = task->time,
 		.nsamples = task->nsamples,
 		.bytes = task->data.n,
+		.process = task->process,
 	};
 	labels_decode(a, copy_text(a, series->key), &labels, &meta->nlabels);
 	meta->labels = labels;
@@ -361,6 +363,8 @@ bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	if (!task.series)
 		return false;
 	if (new->profile) {
+		task.process =
+			new->process ? new->process : process_of(new->instance, new->profile);
 		ok = put_profile(s, new->profile, &task, e);
 	} else {
 		task.data = new->bytes;
@@ -390,6 +394,7 @@ static bool read_meta(struct db *db, const struct store_id *id, sqlite3_stmt *ro
 		.created = db_int(row, 1),
 		.nsamples = (uint64_t)db_int(row, 3),
 		.bytes = (uint64_t)db_int(row, 4),
+		.process = db_int(row, 6),
 	};
 	ok = labels_decode(a, copy_text(a, db_blob(names, 2)), &labels, &meta->nlabels);
 	meta->labels = labels;

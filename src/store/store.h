@@ -68,7 +68,8 @@ struct store_meta {
 	size_t nlabels;
 	int64_t created; /* nanoseconds since 1970 */
 	uint64_t nsamples;
-	uint64_t bytes; /* that it takes in the store */
+	uint64_t bytes;	 /* that it takes in the store */
+	int64_t process; /* tells apart those that push under the same labels; 0: not known */
 };
 
 struct store_new {
@@ -77,6 +78,8 @@ struct store_new {
 	size_t nlabels;
 	const struct store_id *id;     /* or NULL: a new one */
 	int64_t created;	       /* if the profile does not say; 0: now */
+	struct str instance;	       /* which process, pod, ...: any text; "": not known */
+	int64_t process;	       /* as store_meta has told it; 0: see delta.h */
 	const struct profile *profile; /* or NULL: */
 	struct str bytes;	       /* what is kept as it is */
 };

@@ -198,25 +198,30 @@ static bool drop_windows_of(struct db *db, int64_t series, int64_t time, struct 
 	return db_run(db, SQL_NEW_LATE, DB_VALUES(DB_INT(series), DB_INT(time)), e);
 }
 
-bool tier_change(struct db *db, int64_t series, int64_t time, int64_t until, struct err *e)
+/* What the statement gives are times of profiles that differ from another one now. */
+static bool drop_next(struct db *db, int64_t series, int64_t until, sqlite3_stmt *rows,
+		      struct err *e)
 {
-	sqlite3_stmt *row;
-	enum db_result r;
-	int64_t next;
+	enum db_result r = rows ? DB_ROW : DB_FAILED;
 
-	if (!drop_windows_of(db, series, time, e))
-		return false;
-	/* What comes after it differs from another one now. */
-	row = db_bind(db, SQL_NEXT_TIME,
-		      DB_VALUES(DB_INT(series), DB_INT(int_add(time, 1)),
-				DB_INT(int_add(time, DELTA_MAX_GAP))),
-		      e);
-	r = row ? db_step(db, row, e) : DB_FAILED;
-	if (r != DB_ROW)
-		return r == DB_DONE;
-	next = db_int(row, 0);
-	sqlite3_reset(row);
-	return next >= until || drop_windows_of(db, series, next, e);
+	while (r == DB_ROW && (r = db_step(db, rows, e)) == DB_ROW)
+		if (db_int(rows, 0) < until && !drop_windows_of(db, series, db_int(rows, 0), e)) {
+			sqlite3_reset(rows);
+			return false;
+		}
+	return r == DB_DONE;
+}
+
+bool tier_change(struct db *db, int64_t series, int64_t process, int64_t time, int64_t until,
+		 struct err *e)
+{
+	return drop_windows_of(db, series, time, e) &&
+	       drop_next(db, series, until,
+			 db_bind(db, SQL_NEXT_OF_PROCESS,
+				 DB_VALUES(DB_INT(series), DB_INT(int_add(time, 1)),
+					   DB_INT(int_add(time, DELTA_MAX_GAP)), DB_INT(process)),
+				 e),
+			 e);
 }
 
 static bool count_thinned(struct db *db, int64_t series, enum tier tier, int64_t from, int64_t to,
@@ -245,7 +250,11 @@ bool tier_delete(struct db *db, int64_t series, int64_t from, int64_t to, uint64
 		    !tier_drop(db, series, t, from, last, true, e))
 			return false;
 	}
-	/* What comes after them differs from another one now. */
-	return tier_change(db, series, from, INT64_MAX, e) &&
-	       tier_change(db, series, to, INT64_MAX, e);
+	return drop_windows_of(db, series, from, e) && drop_windows_of(db, series, to, e) &&
+	       drop_next(db, series, INT64_MAX,
+			 db_bind(db, SQL_NEXT_OF_EACH,
+				 DB_VALUES(DB_INT(series), DB_INT(int_add(to, 1)),
+					   DB_INT(int_add(to, DELTA_MAX_GAP))),
+				 e),
+			 e);
 }

@@ -53,8 +53,10 @@ bool tier_save(struct db *db, const struct tier_window *w, bool is_thinned, stru
 /* Those that begin between the times; with `is_all` those that are thinned too. */
 bool tier_drop(struct db *db, int64_t series, enum tier tier, int64_t from, int64_t to, bool is_all,
 	       struct err *e);
-/* There is a profile more or less at this time, and sums had been made up to `until`. */
-bool tier_change(struct db *db, int64_t series, int64_t time, int64_t until, struct err *e);
+/* There is a profile of the process (delta.h) more or less at this time, and sums had been made up
+ * to `until`. */
+bool tier_change(struct db *db, int64_t series, int64_t process, int64_t time, int64_t until,
+		 struct err *e);
 /* Profiles between the times are deleted. `*n` profiles that were only in sums went, too. */
 bool tier_delete(struct db *db, int64_t series, int64_t from, int64_t to, uint64_t *n,
 		 struct err *e);

@@ -93,13 +93,13 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 		return false;
 	t->series->next_row++;
 	if (t->time < t->series->tiers_until &&
-	    !tier_change(w->db, t->series->id, t->time, t->series->tiers_until, e))
+	    !tier_change(w->db, t->series->id, t->process, t->time, t->series->tiers_until, e))
 		return false;
 	return db_run(w->db, SQL_NEW_PROFILE,
 		      DB_VALUES(DB_INT(t->series->id), DB_INT(t->time), DB_INT(row), DB_BLOB(id),
 				DB_INT(t->book ? t->book->id : 0), DB_INT(t->head),
 				DB_INT(t->nsamples), DB_INT(t->data.n), DB_BLOB(t->totals),
-				DB_INT(t->duration)),
+				DB_INT(t->duration), DB_INT(t->process)),
 		      e) &&
 	       db_run(w->db, SQL_NEW_BLOB, DB_VALUES(DB_INT(row), DB_BLOB(t->data)), e);
 }

@@ -23,7 +23,7 @@ struct writer_task {
 	struct series *series;
 	struct shelf_book *book; /* or NULL: it is no profile */
 	struct store_id id;
-	int64_t time, duration;
+	int64_t time, duration, process;
 	uint32_t head;
 	uint64_t nsamples;
 	struct str data, totals;

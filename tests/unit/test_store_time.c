@@ -103,6 +103,31 @@ static void put(struct place *p, const struct shape *shape, const char *pod, int
 		fail_msg("%s", e.text);
 }
 
+/* Under the same labels, from an instance, or from a process whose [vdso] is somewhere. */
+static void put_from(struct place *p, const struct shape *shape, const char *instance,
+		     uint64_t vdso, int64_t time, const char *stacks)
+{
+	struct profile profile = shaped(&p->w, shape, stacks);
+	struct mapping mapping = { .id = 1,
+				   .start = vdso,
+				   .limit = vdso + 0x1000,
+				   .file = strings_add(&p->w.strings, STR("[vdso]")) };
+	struct store_new new = { .service = STR("api"),
+				 .type = str_of(shape->type),
+				 .instance = str_of(instance),
+				 .created = time,
+				 .profile = &profile };
+	struct store_meta meta;
+	struct err e;
+
+	if (vdso) {
+		profile.mappings = &mapping;
+		profile.nmappings = 1;
+	}
+	if (!store_put(p->store, &new, &p->w.arena, &meta, &e))
+		fail_msg("%s", e.text);
+}
+
 static const char *merge(struct place *p, int64_t from, int64_t to, enum store_sum how)
 {
 	struct store_query q = { .from = from, .to = to };
@@ -174,6 +199,65 @@ TEST(differences_are_of_each_process)
 	put(&p, &mutexes, "2", 30 * HOUR, "main 50\n");
 	put(&p, &mutexes, "2", 31 * HOUR, "main 51\n");
 	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "4: main\n");
+	place_release(&p);
+}
+
+TEST(processes_under_the_same_labels_are_told_apart)
+{
+	struct place p;
+	char before[200];
+
+	place_init(&p);
+	/* Two that interleave, one by its vdso, the other by its instance. */
+	for (int64_t i = 0; i < 10; i++) {
+		char one[50], two[50];
+
+		snprintf(one, sizeof(one), "main;one %d\n", (int)(1000 + i));
+		snprintf(two, sizeof(two), "main;two %d\n", (int)(10 + 5 * i));
+		put_from(&p, &mutexes, "", 0x7000, (100 + 60 * i) * SECOND, one);
+		put_from(&p, &mutexes, "pod-2", 0, (101 + 60 * i) * SECOND, two);
+	}
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "9: one main\n45: two main\n");
+	/* What was before a time is looked for among both. */
+	assert_string_equal(merge(&p, 400 * SECOND, INT64_MAX, STORE_AS_TYPE),
+			    "5: one main\n25: two main\n");
+	/* The first begins anew, elsewhere: it counts in full. */
+	put_from(&p, &mutexes, "", 0x9000, 700 * SECOND, "main;one 4\n");
+	put_from(&p, &mutexes, "pod-2", 0, 701 * SECOND, "main;two 60\n");
+	put_from(&p, &mutexes, "", 0x9000, 760 * SECOND, "main;one 6\n");
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "15: one main\n50: two main\n");
+	assert_string_equal(merge(&p, 750 * SECOND, INT64_MAX, STORE_AS_TYPE), "2: one main\n");
+	/* The second begins anew under its name. */
+	put_from(&p, &mutexes, "pod-2", 0, 761 * SECOND, "main;two 7\n");
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "15: one main\n57: two main\n");
+	/* One that is older than all others has been somewhere else: nobody knows since when. */
+	put_from(&p, &mutexes, "pod-3", 0, 762 * SECOND, "main;three 50000\n");
+	put_from(&p, &mutexes, "pod-3", 0, 822 * SECOND, "main;three 50001\n");
+	snprintf(before, sizeof(before), "%s", merge(&p, 0, INT64_MAX, STORE_AS_TYPE));
+	assert_string_equal(before, "15: one main\n57: two main\n1: three main\n");
+	/* Sums of windows say the same. */
+	reopen(&p, NULL);
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), before);
+	assert_true(store_tidy(p.store, 50 * HOUR, &(struct err){ 0 }));
+	assert_string_equal(merge(&p, 0, 24 * HOUR - 1, STORE_AS_TYPE), before);
+	place_release(&p);
+}
+
+/* When a fleet is looked at for the first time, what it did before does not count. */
+TEST(the_first_profiles_of_a_fleet_count_nothing)
+{
+	struct place p;
+
+	place_init(&p);
+	for (int64_t round = 0; round < 3; round++)
+		for (int64_t i = 0; i < 50; i++) {
+			char pod[20], stack[50];
+
+			snprintf(pod, sizeof(pod), "pod-%d", (int)i);
+			snprintf(stack, sizeof(stack), "main %d\n", (int)(1000 * (50 - i) + round));
+			put_from(&p, &mutexes, pod, 0, (100 + 60 * round + i) * SECOND, stack);
+		}
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "100: main\n");
 	place_release(&p);
 }
 

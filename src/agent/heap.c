@@ -9,8 +9,8 @@
 #include "agent/profiles.h"
 #include "agent/stack.h"
 
-/* Values of a bucket, in the order of the profile. */
-enum { ALLOC_OBJECTS, ALLOC_BYTES, IN_USE_OBJECTS, IN_USE_BYTES };
+/* Values of a bucket. In use is what was not freed: so each event adds to two of them only. */
+enum { ALLOC_OBJECTS, ALLOC_BYTES, FREED_OBJECTS, FREED_BYTES };
 enum { GROWTH_OBJECTS, GROWTH_BYTES };
 
 enum { HIDDEN_MAX = 8 };
@@ -130,19 +130,29 @@ static struct bucket *bucket_for(struct buckets *b, uint32_t stack, uint32_t *nu
 	return found ? found : &overflow;
 }
 
-/* An allocation of this kind is there no more, or once more. */
-static void count_in_use(struct bucket *b, const struct live_sample *s, int sign)
+static double bytes_of(const struct live_sample *s)
 {
-	double bytes = (double)s->weight * (double)s->size;
+	return (double)s->weight * (double)s->size;
+}
 
-	bucket_add(b, IN_USE_OBJECTS, sign * (double)s->weight);
-	bucket_add(b, IN_USE_BYTES, sign * bytes);
-	atomic_fetch_add_explicit(&in_use, sign * (int64_t)bytes, memory_order_relaxed);
+static void count_in_use(double bytes)
+{
+	atomic_fetch_add_explicit(&in_use, (int64_t)bytes, memory_order_relaxed);
 }
 
 static struct bucket *bucket_of_sample(const struct live_sample *s)
 {
 	return s->bucket == UINT32_MAX ? &overflow : bucket_at(&buckets, s->bucket);
+}
+
+/* It is there no more; or, with a sign of -1, still is. */
+static void count_freed(const struct live_sample *s, int sign)
+{
+	struct bucket *b = bucket_of_sample(s);
+
+	bucket_add(b, FREED_OBJECTS, sign * (double)s->weight);
+	bucket_add(b, FREED_BYTES, sign * bytes_of(s));
+	count_in_use(-sign * bytes_of(s));
 }
 
 /* Who brings the heap to a new height is charged for the difference. */
@@ -169,10 +179,10 @@ static void add_sample(const void *p, size_t size, uint32_t stack)
 
 	sample.weight = (float)(1 / heap_share_sampled((double)size, (double)mean));
 	bucket_add(b, ALLOC_OBJECTS, (double)sample.weight);
-	bucket_add(b, ALLOC_BYTES, (double)sample.weight * (double)size);
-	count_in_use(b, &sample, 1);
+	bucket_add(b, ALLOC_BYTES, bytes_of(&sample));
+	count_in_use(bytes_of(&sample));
 	if (live_add(&sample, &old))
-		count_in_use(bucket_of_sample(&old), &old, -1);
+		count_freed(&old, 1);
 	count_growth(stack);
 }
 
@@ -182,6 +192,7 @@ void heap_add(const void *p, size_t size, const struct walk_start *start)
 
 	/* Nothing here minds being interrupted by a signal handler that does the same, but for
 	 * locks of live.c, which look after that. */
+	live_expect(p);
 	add_sample(p, size, stack_of_caller(start));
 	if (agent_is_on(ON_TRACE))
 		trace_instant("malloc", (int64_t)size);
@@ -194,7 +205,7 @@ bool heap_remove(const void *p, struct live_sample *sample)
 	bool is_known = live_take(p, sample);
 
 	if (is_known)
-		count_in_use(bucket_of_sample(sample), sample, -1);
+		count_freed(sample, 1);
 	errno = kept;
 	return is_known;
 }
@@ -204,9 +215,9 @@ void heap_restore(const struct live_sample *sample)
 	int kept = errno;
 	struct live_sample old;
 
-	count_in_use(bucket_of_sample(sample), sample, 1);
+	count_freed(sample, -1);
 	if (live_add(sample, &old))
-		count_in_use(bucket_of_sample(&old), &old, -1);
+		count_freed(&old, 1);
 	errno = kept;
 }
 
@@ -288,16 +299,23 @@ static bool add_row(struct record *r, const struct bucket *b, unsigned nvalues)
 	return true;
 }
 
-/* As Go has it: the mean size. */
+/* With the mean size as a label, as Go has it. */
 static void add_heap_row(struct record *r, const struct bucket *b)
 {
+	double freed_objects = atomic_load(&b->values[FREED_OBJECTS]);
+	double freed_bytes = atomic_load(&b->values[FREED_BYTES]);
 	double objects = atomic_load(&b->values[ALLOC_OBJECTS]);
 	double bytes = atomic_load(&b->values[ALLOC_BYTES]);
 
-	if (objects <= 0 || !add_row(r, b, 4))
+	struct record_row *row;
+
+	if (objects <= 0 || !add_row(r, b, 2))
 		return;
-	r->rows[r->n - 1].ntags = 1;
-	r->rows[r->n - 1].tags[0] = (struct tag){
+	row = &r->rows[r->n - 1];
+	row->values[2] = rounded(objects - freed_objects);
+	row->values[3] = rounded(bytes - freed_bytes);
+	row->ntags = 1;
+	row->tags[0] = (struct tag){
 		.key = "bytes",
 		.number = rounded(bytes / objects),
 		.is_average = true,

@@ -162,6 +162,23 @@ static void clear(struct shard *s, struct live_sample *slot)
 	s->at[hole].address = 0;
 }
 
+/* Tables are larger than caches. Where a table moves meanwhile this is in vain, and harmless. */
+static void fetch(const struct shard *s, uint64_t hash)
+{
+	const struct live_sample *at = __atomic_load_n(&s->at, __ATOMIC_RELAXED);
+	uint32_t slots = __atomic_load_n(&s->slots, __ATOMIC_RELAXED);
+
+	__builtin_prefetch(at + ((uint32_t)(hash >> 20) & (slots - 1)), 1);
+	__builtin_prefetch(&large_counts[hash >> (64 - LARGE_HASH_BITS)], 1);
+}
+
+void live_expect(const void *p)
+{
+	uint64_t hash = live_hash(p);
+
+	fetch(shard_of(hash), hash);
+}
+
 bool live_add(const struct live_sample *sample, struct live_sample *old)
 {
 	uint64_t hash = hash_of(sample);
@@ -196,6 +213,7 @@ bool live_take(const void *p, struct live_sample *sample)
 	struct live_sample *slot;
 	bool is_known = false;
 
+	fetch(s, hash);
 	if (!large_may_have(hash) || !enter(s))
 		return false;
 	if (s->slots) {

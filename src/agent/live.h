@@ -33,6 +33,8 @@ static inline bool live_may_have(const void *p)
 	return __atomic_load_n(&live_filter[bit >> 6], __ATOMIC_RELAXED) >> (bit & 63) & 1;
 }
 
+/* A sample of this address will be added soon: what is needed then is fetched into the cache. */
+void live_expect(const void *p);
 /* Adds a sample. True if one of the same address was there and is given back in `old`: its end was
  * not seen. What cannot be added is counted. */
 bool live_add(const struct live_sample *sample, struct live_sample *old);

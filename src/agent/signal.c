@@ -152,6 +152,33 @@ static enum step step_unknown(struct walker *w)
 	return go_to(w, pc, w->bp + 16, bp);
 }
 
+/* Rules that were found: what is called is mostly called again. A word is an address, mixed with
+ * the generation of the list of modules so that an old one is not found, and the number of a rule.
+ */
+enum { FOUND_SIZE = 4096 };
+static atomic_ullong found_rules[FOUND_SIZE];
+
+static inline uint64_t mixed_generation(void)
+{
+	return atomic_load_explicit(&ranges.generation, memory_order_relaxed) * 0x9e3779b97f4a7c15u;
+}
+
+static inline const struct unwind_rule *find_rule(const struct unwind_table *table, uintptr_t base,
+						  uintptr_t code, uint64_t mixed)
+{
+	uint64_t key = (code ^ mixed) << 16;
+	atomic_ullong *place = &found_rules[key * 0x9e3779b97f4a7c15u >> 52];
+	uint64_t found = atomic_load_explicit(place, memory_order_relaxed);
+	const struct unwind_rule *r;
+
+	/* Modules may change while we look: then it is the wrong rule, but there is one. */
+	if ((found ^ key) < 1 << 16 && (found & 0xffff) < table->nrules)
+		return table->rules + (found & 0xffff);
+	r = unwind_find(table, code - base);
+	atomic_store_explicit(place, key | (uint64_t)(r - table->rules), memory_order_relaxed);
+	return r;
+}
+
 static inline bool find_cfa(const struct walker *w, const struct unwind_rule *r, uintptr_t *cfa)
 {
 	switch (r->cfa) {
@@ -205,7 +232,7 @@ static inline enum step step(struct walker *w)
 	table = atomic_load_explicit(&w->range.module->table, memory_order_acquire);
 	if (!table)
 		return step_unknown(w);
-	r = unwind_find(table, code_of(w) - w->range.module->base);
+	r = find_rule(table, w->range.module->base, code_of(w), mixed_generation());
 	switch (r->cfa) {
 	case CFA_NONE:
 		return step_unknown(w);
@@ -220,28 +247,6 @@ static inline enum step step(struct walker *w)
 
 /* ---- whole stacks */
 
-/* Rules that were found: what is called is mostly called again. A word is an address, mixed with
- * the generation of the list of modules so that an old one is not found, and the number of a rule.
- */
-enum { FOUND_SIZE = 4096 };
-static atomic_ullong found_rules[FOUND_SIZE];
-
-static inline const struct unwind_rule *find_rule(const struct unwind_table *table, uintptr_t base,
-						  uintptr_t code, uint64_t mixed)
-{
-	uint64_t key = (code ^ mixed) << 16;
-	atomic_ullong *place = &found_rules[key * 0x9e3779b97f4a7c15u >> 52];
-	uint64_t found = atomic_load_explicit(place, memory_order_relaxed);
-	const struct unwind_rule *r;
-
-	/* Modules may change while we look: then it is the wrong rule, but there is one. */
-	if ((found ^ key) < 1 << 16 && (found & 0xffff) < table->nrules)
-		return table->rules + (found & 0xffff);
-	r = unwind_find(table, code - base);
-	atomic_store_explicit(place, key | (uint64_t)(r - table->rules), memory_order_relaxed);
-	return r;
-}
-
 static inline bool is_on_stack(const struct walker *w, uintptr_t address)
 {
 	return address >= w->low && address < w->high && !(address & 7);
@@ -253,9 +258,7 @@ static uint32_t walk_usual(struct walker *w, frame_t *frames, uint32_t n, uint32
 {
 	const struct module *m = w->range.module;
 	const struct unwind_table *table = atomic_load_explicit(&m->table, memory_order_acquire);
-	uint64_t number = (uint64_t)w->range.number << 48,
-		 mixed = atomic_load_explicit(&ranges.generation, memory_order_relaxed) *
-			 0x9e3779b97f4a7c15u;
+	uint64_t number = (uint64_t)w->range.number << 48, mixed = mixed_generation();
 	uintptr_t pc = w->pc, sp = w->sp, bp = w->bp;
 
 	while (table && n < max && pc > w->range.start && pc <= w->range.end) {
@@ -276,6 +279,21 @@ static uint32_t walk_usual(struct walker *w, frame_t *frames, uint32_t n, uint32
 	w->sp = sp;
 	w->bp = bp;
 	return n;
+}
+
+/* The same through any number of modules, up to a frame that is not of that kind. Is that one in a
+ * known module? */
+static bool walk_modules(struct walker *w, frame_t *frames, uint32_t *n, uint32_t max)
+{
+	bool is_known = true;
+	uintptr_t sp;
+
+	do {
+		sp = w->sp;
+		*n = walk_usual(w, frames, *n, max);
+		is_known = w->pc && find_module(w);
+	} while (is_known && w->sp > sp && *n < max);
+	return is_known;
 }
 
 /* Of the agent's own frames no more than this are left out. */
@@ -312,7 +330,8 @@ static bool is_put_by_hand(struct walker *w)
 	uintptr_t base = w->range.module->base;
 	unsigned there;
 
-	if (!table || w->is_exact || unwind_find(table, w->pc - 1 - base)->cfa != CFA_NONE)
+	if (!table || w->is_exact ||
+	    find_rule(table, base, w->pc - 1, mixed_generation())->cfa != CFA_NONE)
 		return false;
 	there = unwind_find(table, w->pc - base)->cfa;
 	w->is_exact = there != CFA_NONE;
@@ -329,10 +348,9 @@ static uint32_t walk(struct walker *w, frame_t *frames, uint32_t max)
 		bool is_known = find_module(w);
 
 		if (is_known && !w->is_exact) {
-			n = walk_usual(w, frames, n, max);
+			is_known = walk_modules(w, frames, &n, max);
 			if (!w->pc)
 				return n;
-			is_known = find_module(w);
 			is_root = is_known && is_put_by_hand(w);
 		}
 		if (!is_known || !is_own(w)) {

@@ -24,6 +24,13 @@ JUMPS KILN_API void *dlopen(const char *file, int mode)
 	JUMP return REAL_CALL(dlopen)(file, mode);
 }
 
+JUMPS KILN_API void *dlmopen(Lmid_t space, const char *file, int mode)
+{
+	if (!local.inside && agent_is_on(~0u))
+		modules_expect();
+	JUMP return REAL_CALL(dlmopen)(space, file, mode);
+}
+
 /* Something else may soon be where the file was. */
 KILN_API int dlclose(void *handle)
 {

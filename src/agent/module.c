@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 #include <sys/auxv.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -266,6 +267,66 @@ static bool build_tables(bool later)
 	return is_done;
 }
 
+/* ---- what the loader has */
+
+/* The loader's list is of one namespace. Those that dlmopen has made are known to debuggers. */
+extern const struct r_debug_extended debugger_list __asm__("_r_debug") __attribute__((weak));
+
+struct visit {
+	int (*look)(struct dl_phdr_info *info, size_t size, void *data);
+	void *data;
+	bool has_others;
+};
+
+static bool read_head(uintptr_t at, ElfW(Ehdr) * head)
+{
+	struct iovec to = { head, sizeof(*head) }, from = { (void *)at, sizeof(*head) };
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof(*head) &&
+	       memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       head->e_phentsize == sizeof(ElfW(Phdr)) &&
+	       head->e_phoff + head->e_phnum * sizeof(ElfW(Phdr)) <= 4096;
+}
+
+static void visit_map(struct visit *v, const struct link_map *map, const struct dl_phdr_info *like,
+		      size_t size)
+{
+	struct dl_phdr_info info = *like;
+	ElfW(Ehdr) head;
+
+	if (!read_head(map->l_addr, &head))
+		return;
+	info.dlpi_addr = map->l_addr;
+	info.dlpi_name = map->l_name;
+	info.dlpi_phdr = (const void *)(map->l_addr + head.e_phoff);
+	info.dlpi_phnum = head.e_phnum;
+	v->look(&info, size, v->data);
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data)
+{
+	const struct r_debug_extended *space = &debugger_list;
+	struct visit *v = data;
+	int is_enough = v->look(info, size, v->data);
+
+	if (is_enough || v->has_others)
+		return is_enough;
+	v->has_others = true;
+	space = space && space->base.r_version >= 2 ? space->r_next : NULL;
+	for (; space; space = space->r_next)
+		for (const struct link_map *map = space->base.r_map; map; map = map->l_next)
+			visit_map(v, map, info, size);
+	return 0;
+}
+
+static void visit_modules(int (*look)(struct dl_phdr_info *info, size_t size, void *data),
+			  void *data)
+{
+	struct visit v = { .look = look, .data = data };
+
+	dl_iterate_phdr(visit, &v);
+}
+
 /* ---- updates */
 
 struct update {
@@ -333,7 +394,7 @@ static void update(bool later)
 	struct update u = { .later = later }, again = { .later = later };
 	bool is_done, has_more;
 
-	dl_iterate_phdr(look_at, &u);
+	visit_modules(look_at, &u);
 	if (!u.has_lock)
 		return;
 	for (unsigned i = 1; u.is_new && i <= atomic_load(&count); i++)
@@ -346,7 +407,7 @@ static void update(bool later)
 	has_more = has_unloadable();
 	lock_give(&update_lock);
 	if (has_more)
-		dl_iterate_phdr(read_unloadable, &again);
+		visit_modules(read_unloadable, &again);
 	if (again.has_lock)
 		lock_give(&update_lock);
 	if (!is_done)

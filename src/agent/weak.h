@@ -5,7 +5,7 @@
 #define AGENT_WEAK_H
 
 __asm__(".weak __cxa_at_quick_exit, __register_atfork, __libc_stack_end, dladdr1, dlvsym, "
-	"_dl_find_object\n"
+	"_dl_find_object, _r_debug\n"
 	".weak malloc_trim, mallinfo2, sigabbrev_np, strerrordesc_np, strerrorname_np\n"
 	".weak __memcpy_chk, __strcpy_chk, __snprintf_chk, __vsnprintf_chk\n");
 

@@ -2,14 +2,11 @@
 
 #include <crypt.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/buf.h"
+#include "base/small_file.h"
 
 enum { MAX_FILE_BYTES = 8 << 20, MIN_TOKEN_CHARS = 16, MAX_PASSWORD_BYTES = 500 };
 
@@ -218,31 +215,13 @@ static bool read_user(const struct reader *r, struct str line, struct err *e)
 	return true;
 }
 
-static bool read_file(struct buf *out, const char *path, struct err *e)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	ssize_t n;
-
-	if (fd < 0)
-		return err_system(e, "open", path);
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES) {
-		close(fd);
-		return err_set(e, ERR_FORMAT, "%s is no file of at most 8 MiB", path);
-	}
-	while ((n = read(fd, buf_room(out, 65536), 65536)) > 0 && out->n <= MAX_FILE_BYTES)
-		out->n += (size_t)n;
-	close(fd);
-	return n >= 0 || err_system(e, "read", path);
-}
-
 static bool read_lines(struct accounts *a, const char *path,
 		       bool (*read_line)(const struct reader *, struct str, struct err *),
 		       struct err *e)
 {
 	struct reader r = { a, path, 0 };
 	struct buf text = { 0 };
-	bool ok = !path || !*path || read_file(&text, path, e);
+	bool ok = !path || !*path || small_file_read(&text, path, MAX_FILE_BYTES, e);
 	struct str rest = buf_view(&text);
 
 	while (ok && rest.n) {

@@ -104,7 +104,7 @@ static void identify(struct http_server *s, struct MHD_Connection *connection, s
 				    : sizeof(struct sockaddr_in),
 			    text, sizeof(text), NULL, 0, NI_NUMERICHOST);
 	peer->address = str_dup(&peer->arena, str_of(text));
-	if (!s->tls.client_ca.n)
+	if (!s->tls.paths[TLS_CLIENT_CA])
 		return;
 	session = s->mhd.info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	peer->client =
@@ -121,7 +121,7 @@ static void describe(struct exchange *x, const char *method)
 		identify(s, x->connection, x->peer);
 	x->call.peer = x->peer->address;
 	x->call.client = x->peer->client;
-	x->call.is_tls = s->tls.certificate.n > 0;
+	x->call.is_tls = http_tls_is_on(&s->tls);
 	x->call.is_local = address && address->client_addr && is_loopback(address->client_addr);
 	x->call.method = str_of(str_dup(&x->call.arena, str_of(method)));
 	x->call.announced_bytes = announced_bytes(x);

@@ -31,7 +31,8 @@ struct peer {
 	int64_t since_ms;    /* we wait for it */
 	size_t held_bytes;   /* of its body, or of our answer */
 	bool is_shut, was_served;
-	bool is_identified; /* the two below are known */
+	struct http_tls_keys *keys; /* of its session; NULL: it has none */
+	bool is_identified;	    /* the two below are known */
 	const char *address;
 	struct str client;
 	struct arena arena;

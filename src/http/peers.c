@@ -109,6 +109,17 @@ bool http_server_shed(struct http_server *s)
 	return worst != NULL;
 }
 
+/* Before its handshake. */
+static void begin_tls(struct http_server *s, struct MHD_Connection *connection, struct peer *peer)
+{
+	const union MHD_ConnectionInfo *session =
+		s->mhd.info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	peer->keys = http_tls_begin(&s->tls, session ? session->tls_session : NULL);
+	if (!peer->keys)
+		shutdown(peer->fd, SHUT_RDWR);
+}
+
 static void on_open(struct http_server *s, struct MHD_Connection *connection, void **peer_of)
 {
 	const union MHD_ConnectionInfo *fd =
@@ -121,6 +132,8 @@ static void on_open(struct http_server *s, struct MHD_Connection *connection, vo
 	/* By TLS head and body of an answer are written apart: the second would wait for the peer
 	 * to have got the first. */
 	setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (http_tls_is_on(&s->tls))
+		begin_tls(s, connection, peer);
 	peer_set_deadline(s, peer, http_now_ms(), 0);
 	pthread_mutex_lock(&s->lock);
 	s->stats.naccepted++;
@@ -146,6 +159,7 @@ void peers_on_connection(void *server, struct MHD_Connection *connection, void *
 			s->peers.at[i] = s->peers.at[--s->peers.n];
 	s->nshut -= peer->is_shut;
 	pthread_mutex_unlock(&s->lock);
+	http_tls_drop(&s->tls, peer->keys);
 	arena_release(&peer->arena);
 	free(peer);
 }

@@ -46,6 +46,12 @@ static struct MHD_Response *make_response(struct exchange *x, unsigned *status)
 	return response;
 }
 
+/* Whom we know by a certificate that may not be good any more comes again to show it. */
+static bool is_outdated(struct http_server *s, const struct peer *peer)
+{
+	return peer->keys && !http_tls_is_trusted(&s->tls, peer->keys);
+}
+
 enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct http_server *s = x->server;
@@ -61,7 +67,7 @@ enum MHD_Result exchange_send(struct exchange *x)
 		s->mhd.header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)
 		s->mhd.header(response, (*h)[0], (*h)[1]);
-	if (atomic_load(&s->is_draining))
+	if (atomic_load(&s->is_draining) || is_outdated(s, x->peer))
 		s->mhd.header(response, "Connection", "close");
 	result = s->mhd.queue(x->connection, status, response);
 	s->mhd.forget(response);

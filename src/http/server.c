@@ -57,16 +57,16 @@ static bool start_daemon(struct http_server *s, struct err *e)
 	unsigned threads = cores < MIN_SOCKET_THREADS ? MIN_SOCKET_THREADS : cores;
 	unsigned flags = MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem tls[] = {
-		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.certificate.p },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.key.p },
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.first[TLS_CERTIFICATE].p },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.first[TLS_KEY].p },
 		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)(uintptr_t)TLS_PRIORITIES },
-		{ s->tls.client_ca.n ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
-		  s->tls.client_ca.p },
+		{ s->tls.first[TLS_CLIENT_CA].n ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		  s->tls.first[TLS_CLIENT_CA].p },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
 	/* With epoll it asks again and again for the rest of a handshake that does not come. */
-	if (s->tls.certificate.n) {
+	if (http_tls_is_on(&s->tls)) {
 		flags |= MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD;
 	} else {
 		flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
@@ -113,6 +113,15 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 	}
 	http_server_stop(s);
 	return NULL;
+}
+
+bool http_server_reload(struct http_server *s, bool only_changed, bool *is_new, struct err *e)
+{
+	*is_new = false;
+	if (!http_tls_is_on(&s->tls) || (only_changed && !http_tls_has_changed(&s->tls)))
+		return true;
+	*is_new = http_tls_reload(&s->tls, e);
+	return *is_new;
 }
 
 uint16_t http_server_port(const struct http_server *s)

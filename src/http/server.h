@@ -92,6 +92,11 @@ struct http_server_params {
  * told in Go's words: listen tcp 127.0.0.1:80: bind: permission denied. */
 struct http_server *http_server_start(const struct http_server_params *params, struct err *e);
 uint16_t http_server_port(const struct http_server *s);
+/* Reads the files of TLS again, or only if they have changed. Connections stay as they are; new
+ * ones have the new certificate, and those that client_ca's old text let in are asked to come again
+ * with their next reply. False: they are wrong, and the old ones stay in use. One thread at a time.
+ */
+bool http_server_reload(struct http_server *s, bool only_changed, bool *is_new, struct err *e);
 
 struct http_server_stats {
 	uint64_t nopen, nwaiting,

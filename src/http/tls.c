@@ -1,10 +1,8 @@
 #include "http/tls.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -18,6 +16,7 @@ struct gnutls_functions {
 	__typeof__(gnutls_certificate_free_credentials) *free_credentials;
 	__typeof__(gnutls_certificate_set_x509_key_mem) *set_key;
 	__typeof__(gnutls_certificate_set_x509_trust_mem) *set_trust;
+	__typeof__(gnutls_credentials_set) *use;
 	__typeof__(gnutls_strerror) *error_text;
 	__typeof__(gnutls_certificate_get_peers) *peers;
 	__typeof__(gnutls_certificate_verify_peers) *verify;
@@ -38,6 +37,7 @@ static bool load_functions(struct gnutls_functions *f, struct err *e)
 		{ "gnutls_certificate_free_credentials", &f->free_credentials },
 		{ "gnutls_certificate_set_x509_key_mem", &f->set_key },
 		{ "gnutls_certificate_set_x509_trust_mem", &f->set_trust },
+		{ "gnutls_credentials_set", &f->use },
 		{ "gnutls_strerror", &f->error_text },
 		{ "gnutls_certificate_get_peers", &f->peers },
 		{ "gnutls_certificate_verify_peers", &f->verify },
@@ -65,56 +65,106 @@ static bool load_functions(struct gnutls_functions *f, struct err *e)
 
 /* ---- files */
 
-static bool read_file(struct buf *out, const char *path, struct err *e)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	ssize_t n;
+struct http_tls_keys {
+	atomic_uint references;
+	gnutls_certificate_credentials_t credentials;
+	struct buf client_ca; /* to see whether the next is another */
+};
 
-	if (fd < 0)
-		return err_system(e, "open", path);
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES) {
-		close(fd);
-		return err_set(e, ERR_FORMAT, "%s is no file of at most 1 MiB", path);
+static const char *path_of(const struct http_tls *t, enum http_tls_file f)
+{
+	return t->paths[f] ? t->paths[f] : "";
+}
+
+static void release_files(struct buf files[TLS_NFILES])
+{
+	for (size_t i = 0; i < TLS_NFILES; i++) {
+		if (files[i].p)
+			explicit_bzero(files[i].p, files[i].n);
+		buf_release(&files[i]);
+		files[i] = (struct buf){ 0 };
 	}
-	while ((n = read(fd, buf_room(out, 4096), 4096)) > 0 && out->n <= MAX_FILE_BYTES)
-		out->n += (size_t)n;
-	close(fd);
-	if (n < 0)
-		return err_system(e, "read", path);
-	buf_char(out, '\0');
-	return true;
+}
+
+static bool read_files(const struct http_tls *t, struct buf files[TLS_NFILES], struct err *e)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < TLS_NFILES && ok; i++)
+		ok = !t->paths[i] || small_file_read(&files[i], t->paths[i], MAX_FILE_BYTES, e);
+	return ok;
 }
 
 static gnutls_datum_t datum(const struct buf *b)
 {
-	return (gnutls_datum_t){ (unsigned char *)b->p, (unsigned)(b->n - 1) };
+	return (gnutls_datum_t){ (unsigned char *)b->p, (unsigned)b->n };
 }
 
 /* Do they belong together? */
-static bool check(const struct http_tls *t, const char *certificate, const char *key,
-		  const char *client_ca, struct err *e)
+static bool fill(const struct http_tls *t, gnutls_certificate_credentials_t c,
+		 const struct buf files[TLS_NFILES], struct err *e)
 {
-	gnutls_certificate_credentials_t c;
-	gnutls_datum_t chain = datum(&t->certificate), secret = datum(&t->key), ca;
-	int result = t->gnutls->new_credentials(&c);
-	bool ok;
+	gnutls_datum_t chain = datum(&files[TLS_CERTIFICATE]), secret = datum(&files[TLS_KEY]), ca;
+	int result = t->gnutls->set_key(c, &chain, &secret, GNUTLS_X509_FMT_PEM);
 
 	if (result < 0)
-		return err_set(e, ERR_IO, "TLS: %s", t->gnutls->error_text(result));
-	result = t->gnutls->set_key(c, &chain, &secret, GNUTLS_X509_FMT_PEM);
-	ok = result >= 0 || err_set(e, ERR_FORMAT, "TLS certificate %s with key %s: %s",
-				    certificate, key, t->gnutls->error_text(result));
-	if (ok && client_ca) {
-		ca = datum(&t->client_ca);
-		result = t->gnutls->set_trust(c, &ca, GNUTLS_X509_FMT_PEM);
-		ok = result > 0 ||
-		     err_set(e, ERR_FORMAT, "TLS: certificates that sign those of clients, %s: %s",
-			     client_ca,
-			     result ? t->gnutls->error_text(result) : "there are none in it");
+		return err_set(e, ERR_FORMAT, "TLS certificate %s with key %s: %s",
+			       path_of(t, TLS_CERTIFICATE), path_of(t, TLS_KEY),
+			       t->gnutls->error_text(result));
+	if (!t->paths[TLS_CLIENT_CA])
+		return true;
+	ca = datum(&files[TLS_CLIENT_CA]);
+	result = t->gnutls->set_trust(c, &ca, GNUTLS_X509_FMT_PEM);
+	return result > 0 ||
+	       err_set(e, ERR_FORMAT, "TLS: certificates that sign those of clients, %s: %s",
+		       path_of(t, TLS_CLIENT_CA),
+		       result ? t->gnutls->error_text(result) : "there are none in it");
+}
+
+static struct http_tls_keys *make_keys(const struct http_tls *t, const struct buf files[TLS_NFILES],
+				       struct err *e)
+{
+	struct http_tls_keys *k = xcalloc(1, sizeof(*k));
+	int result = t->gnutls->new_credentials(&k->credentials);
+
+	k->references = 1;
+	if (result < 0) {
+		err_set(e, ERR_IO, "TLS: %s", t->gnutls->error_text(result));
+		free(k);
+		return NULL;
 	}
-	t->gnutls->free_credentials(c);
-	return ok;
+	if (fill(t, k->credentials, files, e)) {
+		buf_str(&k->client_ca, buf_view(&files[TLS_CLIENT_CA]));
+		return k;
+	}
+	http_tls_drop(t, k);
+	return NULL;
+}
+
+void http_tls_drop(const struct http_tls *t, struct http_tls_keys *k)
+{
+	if (!k || atomic_fetch_sub(&k->references, 1) > 1)
+		return;
+	t->gnutls->free_credentials(k->credentials);
+	buf_release(&k->client_ca);
+	free(k);
+}
+
+static void look_at_versions(const struct http_tls *t, struct file_version versions[TLS_NFILES])
+{
+	for (size_t i = 0; i < TLS_NFILES; i++)
+		versions[i] = t->paths[i] ? file_version(t->paths[i]) : (struct file_version){ 0 };
+}
+
+bool http_tls_has_changed(const struct http_tls *t)
+{
+	struct file_version now[TLS_NFILES];
+	bool is_same = true;
+
+	look_at_versions(t, now);
+	for (size_t i = 0; i < TLS_NFILES; i++)
+		is_same &= file_version_same(&now[i], &t->versions[i]);
+	return !is_same;
 }
 
 bool http_tls_load(struct http_tls *t, const char *certificate, const char *key,
@@ -122,24 +172,71 @@ bool http_tls_load(struct http_tls *t, const char *certificate, const char *key,
 {
 	bool ok;
 
-	*t = (struct http_tls){ .gnutls = xcalloc(1, sizeof(*t->gnutls)) };
-	ok = load_functions(t->gnutls, e) && read_file(&t->certificate, certificate, e) &&
-	     read_file(&t->key, key, e) && (!client_ca || read_file(&t->client_ca, client_ca, e)) &&
-	     check(t, certificate, key, client_ca, e);
+	*t = (struct http_tls){ .paths = { certificate, key, client_ca },
+				.gnutls = xcalloc(1, sizeof(*t->gnutls)) };
+	pthread_mutex_init(&t->lock, NULL);
+	look_at_versions(t, t->versions);
+	ok = load_functions(t->gnutls, e) && read_files(t, t->first, e) &&
+	     (t->now = make_keys(t, t->first, e));
 	if (!ok)
 		http_tls_release(t);
 	return ok;
 }
 
+bool http_tls_reload(struct http_tls *t, struct err *e)
+{
+	struct buf files[TLS_NFILES] = { 0 };
+	struct http_tls_keys *fresh = NULL, *old;
+
+	look_at_versions(t, t->versions); /* before reading: what changes meanwhile is read again */
+	if (read_files(t, files, e))
+		fresh = make_keys(t, files, e);
+	release_files(files);
+	if (!fresh)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	old = t->now;
+	t->now = fresh;
+	pthread_mutex_unlock(&t->lock);
+	http_tls_drop(t, old);
+	return true;
+}
+
 void http_tls_release(struct http_tls *t)
 {
-	if (t->key.p)
-		explicit_bzero(t->key.p, t->key.n);
-	buf_release(&t->certificate);
-	buf_release(&t->key);
-	buf_release(&t->client_ca);
+	if (!http_tls_is_on(t))
+		return;
+	http_tls_drop(t, t->now);
+	release_files(t->first);
+	pthread_mutex_destroy(&t->lock);
 	free(t->gnutls);
 	*t = (struct http_tls){ 0 };
+}
+
+/* ---- sessions */
+
+struct http_tls_keys *http_tls_begin(struct http_tls *t, void *session)
+{
+	struct http_tls_keys *k;
+
+	pthread_mutex_lock(&t->lock);
+	k = t->now;
+	atomic_fetch_add(&k->references, 1);
+	pthread_mutex_unlock(&t->lock);
+	if (session && t->gnutls->use(session, GNUTLS_CRD_CERTIFICATE, k->credentials) >= 0)
+		return k;
+	http_tls_drop(t, k);
+	return NULL;
+}
+
+bool http_tls_is_trusted(struct http_tls *t, const struct http_tls_keys *k)
+{
+	bool is_same;
+
+	pthread_mutex_lock(&t->lock);
+	is_same = k == t->now || str_eq(buf_view(&k->client_ca), buf_view(&t->now->client_ca));
+	pthread_mutex_unlock(&t->lock);
+	return is_same;
 }
 
 /* ---- clients */
@@ -176,7 +273,7 @@ struct str http_tls_client(const struct http_tls *t, struct arena *a, void *sess
 	const gnutls_datum_t *chain;
 	unsigned n = 0, wrong = 1;
 
-	if (!t->client_ca.n || !session)
+	if (!t->paths[TLS_CLIENT_CA] || !session)
 		return (struct str){ 0 };
 	chain = t->gnutls->peers(session, &n);
 	if (!chain || !n || t->gnutls->verify(session, &purpose, 1, &wrong) < 0 || wrong)

@@ -6,26 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "base/buf.h"
+#include "base/small_file.h"
 #include "server/accounts.h"
 
 enum { LOOK_S = 2, MAX_CLAIM_BYTES = 4096 };
-
-/* A file as it was when it was read. */
-struct version {
-	struct timespec changed;
-	off_t size;
-	ino_t inode;
-};
 
 struct auth {
 	struct auth_params params;
 	pthread_mutex_t lock; /* of all below */
 	struct accounts accounts;
-	struct version versions[2];
+	struct file_version versions[2];
 	time_t looked;
 	bool has_accounts;
 };
@@ -89,19 +81,9 @@ static bool is_given(const char *path)
 	return path && *path;
 }
 
-static struct version version_of(const char *path)
+static struct file_version version_of(const char *path)
 {
-	struct stat st;
-
-	if (!is_given(path) || stat(path, &st) != 0)
-		return (struct version){ 0 };
-	return (struct version){ st.st_mtim, st.st_size, st.st_ino };
-}
-
-static bool same_version(const struct version *a, const struct version *b)
-{
-	return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
-	       a->size == b->size && a->inode == b->inode;
+	return is_given(path) ? file_version(path) : (struct file_version){ 0 };
 }
 
 static void say(const struct auth *a, const char *line)
@@ -111,7 +93,7 @@ static void say(const struct auth *a, const char *line)
 }
 
 /* What cannot be read leaves things as they are: who may come in may do so still. */
-static void read_again(struct auth *a, const struct version *now)
+static void read_again(struct auth *a, const struct file_version *now)
 {
 	struct accounts fresh;
 	struct err e;
@@ -127,9 +109,20 @@ static void read_again(struct auth *a, const struct version *now)
 	say(a, "tokens and users have been read again");
 }
 
+void auth_reload(struct auth *a)
+{
+	struct file_version now[] = { version_of(a->params.tokens), version_of(a->params.users) };
+
+	if (!a->has_accounts)
+		return;
+	pthread_mutex_lock(&a->lock);
+	read_again(a, now);
+	pthread_mutex_unlock(&a->lock);
+}
+
 static void look_at_files(struct auth *a)
 {
-	struct version now[2];
+	struct file_version now[2];
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
@@ -138,7 +131,8 @@ static void look_at_files(struct auth *a)
 	a->looked = t.tv_sec;
 	now[0] = version_of(a->params.tokens);
 	now[1] = version_of(a->params.users);
-	if (!same_version(&now[0], &a->versions[0]) || !same_version(&now[1], &a->versions[1]))
+	if (!file_version_same(&now[0], &a->versions[0]) ||
+	    !file_version_same(&now[1], &a->versions[1]))
 		read_again(a, now);
 }
 

@@ -41,6 +41,9 @@ struct auth;
 /* Fails if other machines could come without saying who they are, unless that is wanted. */
 struct auth *auth_new(const struct auth_params *params, struct err *e);
 void auth_free(struct auth *a);
+/* Reads the files now, whether they have changed or not. If they are wrong, that is logged, and who
+ * may come in may do so still. */
+void auth_reload(struct auth *a);
 
 /* What a request shows. */
 struct auth_claim {

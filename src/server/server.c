@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/parallel.h"
@@ -20,6 +21,8 @@
 #include "server/routes.h"
 #include "server/self.h"
 #include "server/when.h"
+
+enum { LOOK_S = 5 }; /* at files of TLS that may have changed */
 
 /* ---- systemd */
 
@@ -63,8 +66,54 @@ static void say_ready(const struct server *s, const char *host)
 	buf_release(&address);
 }
 
-static bool listen_and_wait(struct server *s, const char *host, uint16_t port, const sigset_t *ends,
-			    struct err *e)
+/* Reads the files of TLS, tokens and users again. What is wrong is said, and stays as it was. */
+static void reload(struct server *s, bool only_changed)
+{
+	bool is_new;
+	struct err e;
+
+	if (!http_server_reload(s->http, only_changed, &is_new, &e))
+		log_error("the TLS certificate, key and client CA stay as they were: %s", e.text);
+	else if (is_new)
+		log_info("the TLS certificate, key and client CA have been read again");
+	if (!only_changed) /* it looks at its files by itself */
+		auth_reload(s->auth);
+}
+
+/* As systemd's Type=notify-reload wants to be told. */
+static void reload_as_told(struct server *s)
+{
+	char state[80];
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		 (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	notify(state);
+	log_info("reads its files again on %s", strsignal(SIGHUP));
+	reload(s, false);
+	notify("READY=1");
+}
+
+/* Until it is to end; returns the signal. */
+static int wait_for_end(struct server *s, const sigset_t *signals)
+{
+	struct timespec look = { .tv_sec = LOOK_S };
+
+	for (;;) {
+		int signal = sigtimedwait(signals, NULL, &look);
+
+		if (signal == SIGHUP)
+			reload_as_told(s);
+		else if (signal > 0)
+			return signal;
+		else if (errno == EAGAIN)
+			reload(s, true);
+	}
+}
+
+static bool listen_and_wait(struct server *s, const char *host, uint16_t port,
+			    const sigset_t *signals, struct err *e)
 {
 	struct http_server_params params = { .host = host,
 					     .port = port,
@@ -79,7 +128,7 @@ static bool listen_and_wait(struct server *s, const char *host, uint16_t port, c
 	if (!s->http)
 		return false;
 	say_ready(s, host);
-	sigwait(ends, &signal);
+	signal = wait_for_end(s, signals);
 	log_info("stops on %s", strsignal(signal));
 	notify("STOPPING=1");
 	atomic_store(&s->is_stopping, true);
@@ -120,15 +169,15 @@ bool server_run(const struct server_options *options, struct err *e)
 	struct arena a = { 0 };
 	const char *host;
 	uint16_t port;
-	sigset_t ends;
+	sigset_t signals;
 	bool ok;
 
 	/* Before there are threads, which all have it so. */
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
@@ -137,7 +186,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	s.store = ok ? open_store(options, e) : NULL;
 	if (s.store)
 		self_start(&s);
-	ok = s.store && listen_and_wait(&s, host, port, &ends, e);
+	ok = s.store && listen_and_wait(&s, host, port, &signals, e);
 	if (s.store)
 		store_close(s.store);
 	gate_close(&s);

@@ -26,7 +26,7 @@ struct server {
 	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 
-/* Serves until SIGINT or SIGTERM. */
+/* Serves until SIGINT or SIGTERM; SIGHUP has it read the files of TLS, tokens and users again. */
 bool server_run(const struct server_options *options, struct err *e);
 
 /* The requests' part of kiln-api(7), in scdoc's language. */

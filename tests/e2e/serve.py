@@ -169,7 +169,7 @@ def others_do_not_hold_it_up():
 
 
 def signals():
-    for how in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    for how in signal.SIGINT, signal.SIGTERM:
         s = Server()
         equal(s.stop(how), 0)
         assert "stops on" in s.log()

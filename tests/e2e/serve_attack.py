@@ -18,6 +18,7 @@ import zlib
 KIND, PORT = sys.argv[1], int(sys.argv[2])
 TLS = ssl.create_default_context(cafile=sys.argv[3]) if len(sys.argv) > 3 else None
 NSLOW = 1000
+INTERVAL = float(os.environ.get("INTERVAL", "0.3"))  # between two bytes of who is slow
 over = threading.Event()
 counts = {}
 
@@ -65,18 +66,14 @@ def post(query, nbytes):
 
 # ---- many who are slow: a byte now and then, and again when they are shut
 
-def slow(first):
-    """`first` is what each begins with; TLS clients that do not get as far send nothing at all."""
+def slow(begin):
+    """`begin` opens a connection and says so much that the server waits for more."""
     peers = []
     while not over.is_set():
         while len(peers) < NSLOW and not over.is_set():
             try:
-                s = connect()
-                if TLS and len(peers) % 4 == 0:  # a handshake costs both sides
-                    s = open_tls(s)
-                s.sendall(first if not TLS or isinstance(s, ssl.SSLSocket) else b"\x16\x03\x01\x20\x00\x01\x00\x1f\x00\x03\x03")
-                s.setblocking(False)
-                peers.append(s)
+                peers.append(begin())
+                peers[-1].setblocking(False)
                 count("connections")
             except OSError:
                 count("failed")
@@ -91,15 +88,32 @@ def slow(first):
                 count("shut")
                 s.close()
         peers = kept
-        over.wait(0.3)
+        over.wait(INTERVAL)
+
+
+def begin_request(first):
+    s = open_tls(connect())
+    s.sendall(first)
+    return s
 
 
 def slow_heads():
-    slow(b"GET /api/0/services HTTP/1.1\r\nHost: localhost\r\nX-a: ")
+    slow(lambda: begin_request(b"GET /api/0/services HTTP/1.1\r\nHost: localhost\r\nX-a: "))
 
 
 def slow_bodies():
-    slow(post("service=slow&type=cpu", 50_000_000) + b"x" * 1000)
+    slow(lambda: begin_request(post("service=slow&type=cpu", 50_000_000) + b"x" * 1000))
+
+
+def begin_handshake():
+    """Without TLS it is a head that has no end, either."""
+    s = connect()
+    s.sendall(b"\x16\x03\x01\x20\x00\x01\x00\x1f\x00\x03\x03" if TLS else b"G")
+    return s
+
+
+def slow_handshakes():
+    slow(begin_handshake)
 
 
 # ---- those who ask and do not read
@@ -108,7 +122,7 @@ def never_read():
     peers = []
     request = b"GET /api/0/profiles/merge?service=large&type=cpu&from=2020-01-01T00:00:00&to=2030-01-01T00:00:00 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     while not over.is_set():
-        while len(peers) < 300 and not over.is_set():
+        while len(peers) < NSLOW and not over.is_set():
             try:
                 s = open_tls(connect(receive_bytes=4096))
                 s.sendall(request * 20)
@@ -248,6 +262,6 @@ def run_many(f, n):
 
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 print("ready", flush=True)
-{f.__name__: f for f in (slow_heads, slow_bodies, never_read, gzip_bombs, labels, malformed)}[KIND]()
+{f.__name__: f for f in (slow_heads, slow_bodies, slow_handshakes, never_read, gzip_bombs, labels, malformed)}[KIND]()
 print(" ".join("%s=%d" % x for x in sorted(counts.items())).replace("status ", ""), flush=True)
 os._exit(0)

@@ -21,6 +21,7 @@ import threading
 import time
 
 from http_lib import DATA, IS_SLOW, KILN, TMP, check, equal, run_checks
+from serve_profiles import large_profile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROFILE = os.path.join(DATA, "heap.pb.gz")
@@ -40,6 +41,7 @@ def make_certificates():
         run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", ca + ".key", "-out", ca + ".pem",
             "-subj", "/CN=" + ca, "-days", "2")
     for name, ca, more in (("server", "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth"),
+                           ("renewed", "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth"),
                            ("agent", "ca", "extendedKeyUsage=clientAuth"), ("stranger", "other", "extendedKeyUsage=clientAuth")):
         with open(os.path.join(TMP, "ext"), "w") as f:
             f.write(more)
@@ -223,31 +225,16 @@ def _(s):
     equal(did["connections"] >= 1000 and nopen > 900, True, "so many were there: %s, %d" % (did, nopen))
 
 
+@for_both("1000 clients who stop in the handshake")
+def _(s):
+    did, nopen = attack(s, "slow_handshakes")
+    equal(did["connections"] >= 1000 and nopen > 900, True, "so many were there: %s, %d" % (did, nopen))
+
+
 @for_both("1000 clients whose bodies never end")
 def _(s):
     did, nopen = attack(s, "slow_bodies")
     equal(did["connections"] >= 1000 and nopen > 900, True, "so many were there: %s, %d" % (did, nopen))
-
-
-def varint(n):
-    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def large_profile(nsamples=60000):
-    """Names that do not pack: its answer is larger than the kernel's buffers."""
-    strings = [b"", b"samples", b"count"] + [hashlib.sha256(b"%d" % i).hexdigest().encode() for i in range(nsamples)]
-    out = [field(1, field(1, 1) + field(2, 2))]
-    for i in range(1, nsamples + 1):
-        out.append(field(2, field(1, varint(i)) + field(2, varint(i))))
-        out.append(field(4, field(1, i) + field(4, field(1, i) + field(2, 1))))
-        out.append(field(5, field(1, i) + field(2, i + 2)))
-    return gzip.compress(b"".join(out + [field(6, s) for s in strings] + [field(9, 1700000000 * 10**9)]), 1)
 
 
 @for_both("clients that ask for much and read nothing")
@@ -473,6 +460,79 @@ def refusals_of(self, client):
 
 
 Serve.refusals_of = refusals_of
+
+
+def until(what, f):
+    for _ in range(600):
+        if f():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it does not come to this: " + what)
+
+
+def install(**files):
+    """Each anew under the name that the server knows, as who renews certificates does."""
+    for name, source in files.items():
+        shutil.copy(path(source), path("live.tmp"))
+        os.rename(path("live.tmp"), path("live." + name))
+
+
+def shown_to(server, client=None):
+    """Name in the certificate that a new connection gets to see."""
+    c = server.connect(client)
+    c.connect()
+    name = c.sock.getpeercert()["subject"][0][0][1]
+    c.close()
+    return name
+
+
+@check("files of TLS, tokens and users are read again on SIGHUP, and connections stay")
+def _(_):
+    write_tokens()
+    install(pem="server.pem", key="server.key", ca="ca.pem", tokens="tokens", users="users")
+    s = Serve("--tls-cert", path("live.pem"), "--tls-key", path("live.key"), "--tls-client-ca", path("live.ca"), "--tokens", path("live.tokens"),
+              "--users", path("live.users"))
+
+    def told(*words):
+        n = len(s.lines)
+        s.process.send_signal(signal.SIGHUP)
+        until("a line with %s" % (words,), lambda: any(all(w in line for w in words) for line in s.lines[n:]))
+
+    def version(c, name="reader"):
+        c.request("GET", "/api/0/version", headers=bearer(name))
+        r = c.getresponse()
+        r.read()
+        return r.status, r.getheader("Connection")
+    equal(shown_to(s), "server")
+    kept = s.connect("agent")
+    equal(version(kept), (200, None))
+    socket = kept.sock
+    install(pem="renewed.pem", key="renewed.key")
+    told("TLS", "have been read again")
+    equal(shown_to(s), "renewed")
+    equal((version(kept), kept.sock is socket), ((200, None), True), "the connection goes on")
+    # broken ones
+    for files, words in (({"key": "server.key"}, ("level=error", "live.key")), ({"pem": "users"}, ("level=error", "live.pem")),
+                         ({"pem": "renewed.pem", "key": "renewed.key", "ca": "users"}, ("level=error", "live.ca"))):
+        install(**files)
+        told(*words)
+        equal((shown_to(s), version(kept), kept.sock is socket), ("renewed", (200, None), True), "after %s" % files)
+    install(ca="ca.pem", tokens="users")
+    told("live.tokens:1:", "stay as they were")
+    equal(version(kept), (200, None), "tokens stay")
+    install(tokens="tokens", users="tokens")
+    told("live.users:", "stay as they were")
+    # without being told, by and by
+    install(pem="server.pem", key="server.key", users="users")
+    until("the certificate is found to have changed", lambda: shown_to(s) == "server")
+    # another authority: who came by the old one shows a certificate again
+    install(ca="other.pem")
+    told("TLS", "have been read again")
+    equal((version(kept), kept.sock), ((200, "close"), None), "it is told to come again")
+    equal(version(kept)[0], 403, "and is a stranger now")
+    c = s.connect("stranger")
+    equal(version(c)[0], 200)
+    equal(s.stop(), 0)
 
 
 @check("pages of other sites, and names that are not ours")

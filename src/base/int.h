@@ -37,4 +37,12 @@ static inline int64_t int_from_double(double d)
 	return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
 }
 
+/* How far it is from one number up to another, or INT64_MAX if it is further. */
+static inline int64_t int_distance(int64_t from, int64_t to)
+{
+	int64_t d;
+
+	return __builtin_sub_overflow(to, from, &d) ? INT64_MAX : d;
+}
+
 #endif

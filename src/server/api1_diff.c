@@ -2,6 +2,7 @@
 #include "server/api1_params.h"
 
 #include "analyze/analyze.h"
+#include "base/int.h"
 #include "compare/compare.h"
 
 #define FDR 0.05
@@ -167,11 +168,16 @@ static bool narrow(struct diff *d, struct diff_side *side, struct err *e)
 	return true;
 }
 
+static int64_t length_of(const struct diff_side *side)
+{
+	return int_distance(side->query.from, side->query.to);
+}
+
 /* Where part `i` begins. The store has sums of whole minutes, hours and days: long parts are made
  * of those. */
 static int64_t part_start(const struct diff_side *side, int64_t nparts, int64_t i)
 {
-	int64_t length = (side->query.to - side->query.from) / nparts;
+	int64_t length = length_of(side) / nparts;
 	int64_t unit = length >= 8 * DAY      ? DAY
 		       : length >= 8 * HOUR   ? HOUR
 		       : length >= 8 * MINUTE ? MINUTE
@@ -190,8 +196,7 @@ static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
 
 	if (!narrow(d, side, e))
 		return false;
-	if (request_int(d->q, "per") == COMPARE_PER_RUN ||
-	    side->query.to - side->query.from < nparts)
+	if (request_int(d->q, "per") == COMPARE_PER_RUN || length_of(side) < nparts)
 		nparts = 1;
 	for (int64_t i = 0; i < nparts; i++) {
 		struct store_query part = side->query;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/int.h"
+
 #define SECOND INT64_C(1000000000)
 enum { MAX_POINTS = 11000, USUAL_POINTS = 100 };
 
@@ -62,7 +64,7 @@ static int64_t usual_step(int64_t window)
 static bool choose_step(const struct request *q, const struct store_query *query, int64_t *step,
 			struct err *e)
 {
-	int64_t window = query->to - query->from;
+	int64_t window = int_distance(query->from, query->to);
 
 	*step = request_param(q, "step")->is_set ? request_int(q, "step") : usual_step(window);
 	return window / *step <= MAX_POINTS ||

@@ -6,6 +6,7 @@
 #define OPTION_DAY (86400 * OPTION_SECOND)
 #define OPTION_MB (INT64_C(1) << 20)
 #define OPTION_GB (INT64_C(1) << 30)
+#define MIN_DISK (16 * OPTION_MB)
 
 static const struct option_def rows[] = {
 #define OPT(type, field, flag, profefe, initial, value, help) \
@@ -46,5 +47,10 @@ bool server_options_check(const struct server_options *o, struct err *e)
 			       "--config, or KILN_SERVE_DATA");
 	if (o->max_series > UINT32_MAX || o->threads > 1024)
 		return err_set(e, ERR_USAGE, "--max-series or --threads is too large");
+	if (o->max_disk && o->max_disk < MIN_DISK)
+		return err_set(e, ERR_USAGE,
+			       "--max-disk must be %d MB or more, or 0 for no limit: the database's "
+			       "log needs some of it",
+			       (int)(MIN_DISK / OPTION_MB));
 	return check_signs(o, e);
 }

@@ -77,7 +77,9 @@ static int status_of(const struct err *e)
 static void reply_limit(struct call *c, const struct err *e)
 {
 	struct str why = str_of(e->text), limit = str_cut(&why, ':');
-	int status = str_eq(limit, STR("max-memory")) ? 503 : 429;
+	int status = str_eq(limit, STR("max-memory")) ? 503
+		     : str_eq(limit, STR("max-disk")) ? 507
+						      : 429;
 
 	if (!why.n)
 		limit = STR("store");

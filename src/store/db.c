@@ -160,15 +160,15 @@ static bool set_up(struct db *db, bool is_writer, struct err *e)
 	return true;
 }
 
-struct db *db_open(const char *path, bool is_writer, struct err *e)
+struct db *db_open(const char *path, bool is_writer, const char *vfs, struct err *e)
 {
 	struct db *db = xcalloc(1, sizeof(*db));
 	int flags = SQLITE_OPEN_NOMUTEX |
 		    (is_writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
 
 	db->path = path;
-	if (sqlite3_open_v2(path, &db->sqlite, flags, NULL) == SQLITE_OK ? set_up(db, is_writer, e)
-									 : db_fail(db, e))
+	if (sqlite3_open_v2(path, &db->sqlite, flags, vfs) == SQLITE_OK ? set_up(db, is_writer, e)
+									: db_fail(db, e))
 		return db;
 	db_close(db);
 	return NULL;
@@ -235,4 +235,15 @@ bool db_run(struct db *db, enum db_statement which, const struct db_value *value
 bool db_do(struct db *db, enum db_statement which, struct err *e)
 {
 	return db_run(db, which, NULL, 0, e);
+}
+
+bool db_number(struct db *db, enum db_statement which, int64_t *number, struct err *e)
+{
+	sqlite3_stmt *row = db_bind(db, which, NULL, 0, e);
+
+	if (!row || db_step(db, row, e) != DB_ROW)
+		return false;
+	*number = db_int(row, 0);
+	sqlite3_reset(row);
+	return true;
 }

@@ -31,8 +31,9 @@ struct db {
 	int wal_pages;	 /* of a writer: length of the log after the last commit */
 };
 
-/* The one that writes makes the file if it is not there, and checks that it is one of ours. */
-struct db *db_open(const char *path, bool is_writer, struct err *e);
+/* The one that writes makes the file if it is not there, and checks that it is one of ours. `vfs`:
+ * by which files are used, or NULL. */
+struct db *db_open(const char *path, bool is_writer, const char *vfs, struct err *e);
 void db_close(struct db *db);
 
 struct db_value {
@@ -59,6 +60,8 @@ bool db_run(struct db *db, enum db_statement which, const struct db_value *value
 bool db_do(struct db *db, enum db_statement which, struct err *e);
 /* What was asked last has failed; says why. Returns false. */
 bool db_fail(struct db *db, struct err *e);
+/* One row of one number. */
+bool db_number(struct db *db, enum db_statement which, int64_t *number, struct err *e);
 /* Is it that there is no room? */
 bool db_is_full(struct db *db);
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/int.h"
 #include "base/stop.h"
 #include "store/find.h"
 #include "store/tiers.h"
@@ -17,7 +18,8 @@ struct doomed {
 struct deletion {
 	int64_t series;
 	int64_t from, to;
-	const struct found *list; /* or NULL: all between the times, up to SLICE */
+	size_t slice;		  /* up to so many */
+	const struct found *list; /* or NULL: all between the times */
 	size_t nlist;
 	/* set by the writer */
 	struct doomed doomed[SLICE];
@@ -34,7 +36,7 @@ static bool collect(struct deletion *d, struct db *db, sqlite3_stmt *rows, struc
 
 	if (!rows)
 		return false;
-	while ((r = db_step(db, rows, e)) == DB_ROW && d->n < SLICE)
+	while ((r = db_step(db, rows, e)) == DB_ROW && d->n < d->slice)
 		d->doomed[d->n++] =
 			(struct doomed){ db_int(rows, 0),	    db_int(rows, 1),
 					 db_int(rows, 2),	    (uint64_t)db_int(rows, 3),
@@ -52,7 +54,7 @@ static bool collect_all(struct deletion *d, struct db *db, struct err *e)
 		return collect(d, db,
 			       db_bind(db, SQL_DOOMED,
 				       DB_VALUES(DB_INT(d->series), DB_INT(d->from), DB_INT(d->to),
-						 DB_INT(SLICE)),
+						 DB_INT(d->slice)),
 				       e),
 			       e);
 	for (size_t i = 0; ok && i < d->nlist; i++)
@@ -107,6 +109,18 @@ static bool drop_profiles(struct store *s, struct db *db, void *ctx, struct err 
 	return drop_sums(d, db, e) && read_ends(d, db, e);
 }
 
+/* Sums that are being made of what there was are worthless now. */
+static void note_change(struct series *series, const struct deletion *d)
+{
+	int64_t first = d->list ? INT64_MAX : d->from;
+
+	for (size_t i = 0; d->list && i < d->n; i++)
+		if (d->doomed[i].time < first)
+			first = d->doomed[i].time;
+	if (first < atomic_load(&series->oldest_put))
+		atomic_store(&series->oldest_put, first);
+}
+
 static void note_dropped(struct store *s, void *ctx, bool is_ok)
 {
 	struct deletion *d = ctx;
@@ -116,6 +130,8 @@ static void note_dropped(struct store *s, void *ctx, bool is_ok)
 		return;
 	pthread_rwlock_wrlock(&s->catalog.lock);
 	series = catalog_series(&s->catalog, d->series);
+	if (series)
+		note_change(series, d);
 	for (size_t i = 0; series && i < d->n; i++) {
 		series->counts.nprofiles--;
 		series->counts.nsamples -= d->doomed[i].nsamples;
@@ -149,17 +165,56 @@ static bool delete_slice(struct store *s, struct deletion *d, const atomic_bool 
 	return writer_do(s, &task, e);
 }
 
+static size_t slice_of(const struct store *s)
+{
+	return keep_piece(s) < SLICE ? keep_piece(s) : SLICE;
+}
+
+/* Where a commit ends, so that it has not too many sums: a year may have half a million. All
+ * begin at the same time, or a day would be in none of them. */
+static bool find_end(struct store *s, struct deletion *d, int64_t to, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	enum db_result r = db ? DB_DONE : DB_FAILED;
+
+	d->to = to;
+	for (enum tier t = TIER_MINUTE; r != DB_FAILED && t < NTIERS; t++) {
+		sqlite3_stmt *row = db_bind(db, SQL_TIER_ENDS,
+					    DB_VALUES(DB_INT(d->series), DB_INT(t), DB_INT(d->from),
+						      DB_INT(d->to), DB_INT(d->slice)),
+					    e);
+
+		r = row ? db_step(db, row, e) : DB_FAILED;
+		if (r != DB_ROW)
+			continue;
+		/* One window at least. */
+		if (db_int(row, 1) > db_int(row, 0))
+			d->to = int_add(db_int(row, 1), -1);
+		else if (int_add(db_int(row, 0), tier_length(t) - 1) < d->to)
+			d->to = int_add(db_int(row, 0), tier_length(t) - 1);
+		sqlite3_reset(row);
+	}
+	store_reader_back(s, db);
+	return r != DB_FAILED;
+}
+
 bool delete_range(struct store *s, int64_t series, int64_t from, int64_t to,
 		  const atomic_bool *stop, uint64_t *n, struct err *e)
 {
 	struct deletion *d = xcalloc(1, sizeof(*d));
-	bool ok;
+	bool ok = true, is_done = false;
 
-	*d = (struct deletion){ .series = series, .from = from, .to = to };
-	do {
-		ok = delete_slice(s, d, stop, e);
+	*d = (struct deletion){ .series = series, .from = from, .slice = slice_of(s) };
+	while (ok && !is_done) {
+		ok = find_end(s, d, to, e) && delete_slice(s, d, stop, e);
+		if (!ok && e->kind == ERR_LIMIT && d->slice > 1) {
+			d->slice /= 2;
+			ok = true;
+			continue;
+		}
 		*n += ok ? d->n + d->nthinned : 0;
-	} while (ok && d->n == SLICE);
+		is_done = d->to == to && d->n < d->slice;
+	}
 	free(d);
 	return ok;
 }
@@ -229,7 +284,11 @@ static bool sweep_drop(struct store *s, struct db *db, void *ctx, struct err *e)
 
 	sweep_find(s, db, w);
 	for (size_t i = 0; ok && i < w->series.n; i++)
-		ok = db_run(db, SQL_DROP_SERIES, DB_VALUES(DB_INT(w->series.at[i])), e);
+		ok = db_run(db, SQL_DROP_SERIES, DB_VALUES(DB_INT(w->series.at[i])), e) &&
+		     db_run(db, SQL_DROP_LATE,
+			    DB_VALUES(DB_INT(w->series.at[i]), DB_INT(INT64_MIN),
+				      DB_INT(INT64_MAX)),
+			    e);
 	for (size_t i = 0; ok && i < w->services.n; i++)
 		ok = db_run(db, SQL_DROP_SERVICE, DB_VALUES(DB_INT(w->services.at[i])), e);
 	for (size_t i = 0; ok && i < w->books.n; i++) {
@@ -301,9 +360,10 @@ static bool delete_newest(struct search *f, uint64_t *n, struct err *e)
 
 	for (size_t i = 0; ok && i < f->found.n; i += d->nlist) {
 		*d = (struct deletion){ .series = f->picked[f->found.at[i].picked].series,
+					.slice = slice_of(f->s),
 					.list = &f->found.at[i],
 					.nlist = 1 };
-		while (i + d->nlist < f->found.n && d->nlist < SLICE &&
+		while (i + d->nlist < f->found.n && d->nlist < d->slice &&
 		       f->found.at[i + d->nlist].picked == f->found.at[i].picked)
 			d->nlist++;
 		ok = delete_slice(f->s, d, f->q->stop, e);

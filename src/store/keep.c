@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/int.h"
@@ -12,100 +13,140 @@
 
 enum {
 	PAUSE_S = 10,
-	VACUUM_PAGES = 256, /* given back in one commit */
+	VACUUM_PAGES = 256, /* given back in one commit, at most */
 	CHECKPOINT_MS = 100,
 	SPARE_PAGES = 128,  /* that are free may stay */
 	MAX_ROUNDS = 10000, /* of making room at a time */
 	SUMS_SHARE = 2,	    /* half of the room may go to sums before they are thinned too */
 };
 
+size_t keep_piece(const struct store *s)
+{
+	enum { MOST = 1000, LOG_SHARE = 4 };
+	uint64_t pages = s->writer.shares.log_bytes / DB_PAGE_BYTES / LOG_SHARE;
+
+	if (!s->writer.shares.log_bytes || pages > MOST)
+		return MOST;
+	return pages ? (size_t)pages : 1;
+}
+
 struct ids {
 	vec(int64_t) at;
 };
 
-static void list_series(struct store *s, struct ids *ids)
+/* Those that have anything before a time: with many thousands of series, most have not. */
+static void list_series(struct store *s, int64_t before, struct ids *ids)
 {
 	pthread_rwlock_rdlock(&s->catalog.lock);
 	for (size_t i = 0; i < s->catalog.series.n; i++)
-		if (s->catalog.series.at[i]->counts.nprofiles)
+		if (s->catalog.series.at[i]->counts.nprofiles &&
+		    s->catalog.series.at[i]->counts.first < before)
 			vec_push(&ids->at, s->catalog.series.at[i]->id);
 	pthread_rwlock_unlock(&s->catalog.lock);
 }
 
 /* ---- by age */
 
-static struct store_keep keep_of(struct store *s, int64_t series)
+/* Times at which tiers end, for one service. */
+struct cuts {
+	int64_t at[NTIERS];  /* of each tier: what is before this goes to the next one */
+	bool is_set[NTIERS]; /* or it stays for ever */
+	int64_t first;	     /* of the series */
+};
+
+/* A tier is kept for at least as long as what is finer, since it is made of that. One that would
+ * end with the finer one is not made at all. */
+static struct cuts cuts_of(const struct store_keep *keep, int64_t now)
+{
+	const int64_t ages[NTIERS] = { keep->raw_ns, keep->minute_ns, keep->hour_ns, keep->day_ns };
+	struct cuts c = { 0 };
+	int64_t age = 0;
+
+	for (enum tier t = TIER_RAW; t < NTIERS && ages[t] > 0; t++) {
+		bool is_longer = ages[t] > age;
+
+		if (is_longer)
+			age = ages[t];
+		else if (t > TIER_RAW)
+			c.is_set[t - 1] = false;
+		c.is_set[t] = true;
+		c.at[t] = tier_start(t >= TIER_HOUR ? TIER_DAY : TIER_HOUR, int_add(now, -age));
+	}
+	return c;
+}
+
+static struct cuts cuts_for(struct store *s, int64_t series, int64_t now)
 {
 	struct store_keep keep = s->params.keep;
 	const struct series *live;
+	int64_t first = INT64_MAX;
+	struct cuts c;
 
 	pthread_rwlock_rdlock(&s->catalog.lock);
 	live = catalog_series(&s->catalog, series);
+	if (live)
+		first = live->counts.first;
 	if (live && live->service->has_keep)
 		keep = live->service->keep;
 	pthread_rwlock_unlock(&s->catalog.lock);
-	return keep;
+	c = cuts_of(&keep, now);
+	c.first = first;
+	return c;
 }
 
-/* What a tier keeps goes to the next one when it is old; that may be of no age already. */
-static bool age_series(struct store *s, int64_t series, int64_t now, uint64_t *nthinned,
-		       uint64_t *ndropped, struct err *e)
+static bool age_series(struct store *s, int64_t series, int64_t now, struct keep_counts *n,
+		       struct err *e)
 {
-	struct store_keep keep = keep_of(s, series);
-	const int64_t ages[] = { keep.raw_ns, keep.minute_ns, keep.hour_ns };
+	struct cuts c = cuts_for(s, series, now);
 
-	for (enum tier t = TIER_MINUTE; t < NTIERS; t++) {
-		int64_t age = ages[t - 1];
-		int64_t cut = tier_start(t == TIER_DAY ? TIER_DAY : TIER_HOUR, int_add(now, -age));
-
-		if (age > 0 && !keep_thin(s, series, (int)t, cut, nthinned, e))
+	for (enum tier t = TIER_RAW; t < TIER_DAY; t++)
+		if (c.is_set[t] && c.first < c.at[t] &&
+		    !keep_thin(s, series, (int)t + 1, c.at[t], n, e))
 			return false;
-	}
-	return keep.day_ns <= 0 ||
-	       delete_range(s, series, INT64_MIN,
-			    int_add(tier_start(TIER_DAY, int_add(now, -keep.day_ns)), -1),
-			    &s->keeper.stop, ndropped, e);
+	return !c.is_set[TIER_DAY] || c.first >= c.at[TIER_DAY] ||
+	       delete_range(s, series, INT64_MIN, int_add(c.at[TIER_DAY], -1), &s->keeper.stop,
+			    &n->ndropped, e);
+}
+
+/* What is wrong with one series must not keep others from getting old. */
+static bool go_on(struct store *s, const struct err *why, bool *is_failed, struct err *e)
+{
+	if (!*is_failed)
+		*e = *why;
+	*is_failed = true;
+	return !stop_asked(&s->keeper.stop);
 }
 
 static bool age(struct store *s, int64_t now, bool *is_less, struct err *e)
 {
-	uint64_t nthinned = 0, ndropped = 0;
+	struct keep_counts n = { 0 };
 	struct ids ids = { 0 };
-	bool ok = true;
+	bool is_failed = false;
 
-	list_series(s, &ids);
-	for (size_t i = 0; ok && i < ids.at.n; i++)
-		ok = age_series(s, ids.at.at[i], now, &nthinned, &ndropped, e);
+	list_series(s, now, &ids);
+	for (size_t i = 0; i < ids.at.n; i++) {
+		struct err why;
+
+		if (!age_series(s, ids.at.at[i], now, &n, &why) && !go_on(s, &why, &is_failed, e))
+			break;
+	}
 	vec_release(&ids.at);
-	if (nthinned)
+	if (n.nthinned)
 		store_log(s, "%llu profiles are old and only in sums now (keep-raw)",
-			  (unsigned long long)nthinned);
-	if (ndropped)
+			  (unsigned long long)n.nthinned);
+	if (n.ndropped)
 		store_log(s, "%llu profiles have been dropped, as they are too old (keep-day)",
-			  (unsigned long long)ndropped);
-	*is_less |= nthinned || ndropped;
-	return ok;
+			  (unsigned long long)n.ndropped);
+	*is_less |= n.nthinned || n.ndropped;
+	return !is_failed;
 }
 
 /* ---- room */
 
 struct vacuum {
-	int64_t nfree, npages;
+	int64_t nfree;
+	size_t piece; /* pages in one commit */
 };
-
-static bool pragma_number(struct db *db, const char *text, int64_t *number, struct err *e)
-{
-	sqlite3_stmt *row;
-	bool ok;
-
-	if (sqlite3_prepare_v2(db->sqlite, text, -1, &row, NULL) != SQLITE_OK)
-		return db_fail(db, e);
-	ok = sqlite3_step(row) == SQLITE_ROW || db_fail(db, e);
-	if (ok)
-		*number = db_int(row, 0);
-	sqlite3_finalize(row);
-	return ok;
-}
 
 static bool vacuum_some(struct store *s, struct db *db, void *ctx, struct err *e)
 {
@@ -113,12 +154,11 @@ static bool vacuum_some(struct store *s, struct db *db, void *ctx, struct err *e
 	char text[60];
 
 	(void)s;
-	if (!pragma_number(db, "PRAGMA freelist_count", &v->nfree, e) ||
-	    !pragma_number(db, "PRAGMA page_count", &v->npages, e))
+	if (!db_number(db, SQL_FREE_PAGES, &v->nfree, e))
 		return false;
 	if (v->nfree <= SPARE_PAGES)
 		return true;
-	snprintf(text, sizeof(text), "PRAGMA incremental_vacuum(%d)", VACUUM_PAGES);
+	snprintf(text, sizeof(text), "PRAGMA incremental_vacuum(%zu)", v->piece);
 	return sqlite3_exec(db->sqlite, text, NULL, NULL, NULL) == SQLITE_OK || db_fail(db, e);
 }
 
@@ -139,13 +179,19 @@ static void after_vacuum(struct store *s, void *ctx, bool is_ok)
 /* Gives free pages back to the disk, some at a time. */
 static bool vacuum(struct store *s, struct err *e)
 {
-	struct vacuum v = { .nfree = INT64_MAX };
+	size_t piece = keep_piece(s);
+	struct vacuum v = { .nfree = INT64_MAX,
+			    .piece = piece < VACUUM_PAGES ? piece : VACUUM_PAGES };
 	bool ok = true;
 
 	while (ok && v.nfree > SPARE_PAGES && !stop_asked(&s->keeper.stop)) {
 		struct writer_task task = { .work = vacuum_some, .after = after_vacuum, .ctx = &v };
 
 		ok = writer_do(s, &task, e);
+		if (!ok && e->kind == ERR_LIMIT && v.piece > 1) {
+			v.piece /= 2;
+			ok = true;
+		}
 	}
 	return ok;
 }
@@ -154,12 +200,15 @@ static bool vacuum(struct store *s, struct err *e)
 static const char *passed_limit(struct store *s, uint64_t *bytes)
 {
 	const struct store_keep *keep = &s->params.keep;
+	int64_t pages = atomic_load(&s->writer.pages_in_use);
 	uint64_t free_bytes, reserve;
 
-	*bytes = store_disk_bytes(s);
-	/* store_put refuses more before the folder is as large as it may be. */
-	if (keep->max_bytes && *bytes > keep->max_bytes / 4 * 3)
+	/* store_put refuses more before the folder is as large as it may be. Pages that are free
+	 * will be used again, so they need not be given back. */
+	*bytes = (uint64_t)pages * DB_PAGE_BYTES;
+	if (keep->max_bytes && pages > s->writer.shares.thin_pages)
 		return "max-disk";
+	*bytes = store_disk_bytes(s);
 	/* What others have filled is not to cost all that there is here: puts are refused then. */
 	if (!keep->min_free_bytes || !store_free_bytes(s, &free_bytes, &reserve) ||
 	    free_bytes >= keep->min_free_bytes)
@@ -200,78 +249,112 @@ static bool oldest(struct store *s, const struct ids *ids, enum tier tier, int64
 	return ok;
 }
 
-struct relief {
-	uint64_t nthinned, ndropped;
-};
-
-static bool thin_all(struct store *s, const struct ids *ids, enum tier tier, int64_t cut,
-		     struct relief *relief, struct err *e)
-{
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < ids->at.n; i++)
-		ok = keep_thin(s, ids->at.at[i], (int)tier, cut, &relief->nthinned, e);
-	return ok;
-}
-
-static bool drop_all(struct store *s, const struct ids *ids, int64_t cut, struct relief *relief,
+static bool thin_all(struct store *s, enum tier tier, int64_t cut, struct keep_counts *n,
 		     struct err *e)
 {
+	struct ids ids = { 0 };
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < ids->at.n; i++)
-		ok = delete_range(s, ids->at.at[i], INT64_MIN, int_add(cut, -1), &s->keeper.stop,
-				  &relief->ndropped, e);
-	return ok;
-}
-
-static uint64_t raw_bytes(struct store *s)
-{
-	uint64_t bytes = 0;
-
-	pthread_rwlock_rdlock(&s->catalog.lock);
-	for (size_t i = 0; i < s->catalog.series.n; i++)
-		bytes += s->catalog.series.at[i]->counts.bytes;
-	pthread_rwlock_unlock(&s->catalog.lock);
-	return bytes;
-}
-
-/* The oldest day of profiles becomes hours, that of hours a day; and the oldest day goes. Profiles
- * come first as long as they take more than half of the room: else years of sums would leave none
- * to today. */
-static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct relief *relief,
-		    struct err *e)
-{
-	int64_t open = tier_start(TIER_HOUR, now), times[NTIERS] = { 0 }, first = INT64_MAX;
-	bool has[NTIERS] = { false }, ok = true;
-	struct ids ids = { 0 };
-
-	list_series(s, &ids);
-	for (enum tier t = TIER_RAW; ok && t < NTIERS; t++) {
-		ok = oldest(s, &ids, t, &times[t], &has[t], e);
-		if (ok && has[t] && times[t] < first)
-			first = times[t];
-	}
-	if (ok && has[TIER_RAW] && times[TIER_RAW] < open && raw_bytes(s) > bytes / SUMS_SHARE) {
-		int64_t end = int_add(tier_start(TIER_DAY, times[TIER_RAW]), tier_length(TIER_DAY));
-
-		ok = thin_all(s, &ids, TIER_HOUR, end < open ? end : open, relief, e);
-	} else if (ok && has[TIER_HOUR] && times[TIER_HOUR] < tier_start(TIER_DAY, open)) {
-		int64_t end =
-			int_add(tier_start(TIER_DAY, times[TIER_HOUR]), tier_length(TIER_DAY));
-
-		ok = thin_all(s, &ids, TIER_DAY, end, relief, e);
-	} else if (ok && first < INT64_MAX) {
-		ok = drop_all(s, &ids, int_add(tier_start(TIER_DAY, first), tier_length(TIER_DAY)),
-			      relief, e);
-	}
+	list_series(s, cut, &ids);
+	for (size_t i = 0; ok && i < ids.at.n; i++)
+		ok = keep_thin(s, ids.at.at[i], (int)tier, cut, n, e);
 	vec_release(&ids.at);
 	return ok;
 }
 
+static bool drop_all(struct store *s, int64_t cut, struct keep_counts *n, struct err *e)
+{
+	struct ids ids = { 0 };
+	bool ok = true;
+
+	list_series(s, cut, &ids);
+	for (size_t i = 0; ok && i < ids.at.n; i++)
+		ok = delete_range(s, ids.at.at[i], INT64_MIN, int_add(cut, -1), &s->keeper.stop,
+				  &n->ndropped, e);
+	vec_release(&ids.at);
+	return ok;
+}
+
+static struct counts count_all(struct store *s)
+{
+	struct counts all = { 0 };
+
+	pthread_rwlock_rdlock(&s->catalog.lock);
+	for (size_t i = 0; i < s->catalog.series.n; i++)
+		counts_add(&all, &s->catalog.series.at[i]->counts);
+	pthread_rwlock_unlock(&s->catalog.lock);
+	return all;
+}
+
+/* What there is of each tier. */
+struct firsts {
+	int64_t times[NTIERS];
+	bool has[NTIERS];
+};
+
+/* Up to where the oldest goes: a sum as a whole, and of profiles a part of a day, so that no more
+ * goes than must. INT64_MIN: there is nothing. */
+static int64_t next_drop(const struct firsts *f, int64_t last)
+{
+	enum { PARTS = 8 };
+	enum tier of = NTIERS;
+	int64_t end, first;
+
+	for (enum tier t = TIER_RAW; t < NTIERS; t++)
+		if (f->has[t] && (of == NTIERS || f->times[t] <= f->times[of]))
+			of = t;
+	if (of == NTIERS)
+		return INT64_MIN;
+	first = f->times[of];
+	if (of != TIER_RAW) {
+		of = of == TIER_MINUTE ? TIER_HOUR : of;
+		return int_add(tier_start(of, first), tier_length(of));
+	}
+	end = int_add(tier_start(TIER_DAY, first), tier_length(TIER_DAY));
+	if (last < end)
+		end = last;
+	return end > first ? int_add(first, (end - first) / PARTS + 1) : int_add(first, 1);
+}
+
+/* The oldest day of profiles becomes hours, that of hours a day; and the oldest goes. Profiles come
+ * first as long as they take more than half of the room: else years of sums would leave none to
+ * today. */
+static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct keep_counts *n,
+		    struct err *e)
+{
+	int64_t open = tier_start(TIER_HOUR, now), end;
+	struct counts all = count_all(s);
+	struct firsts f = { 0 };
+	struct ids ids = { 0 };
+	bool ok = true;
+
+	list_series(s, INT64_MAX, &ids);
+	for (enum tier t = TIER_RAW; ok && t < NTIERS; t++)
+		ok = oldest(s, &ids, t, &f.times[t], &f.has[t], e);
+	vec_release(&ids.at);
+	if (!ok)
+		return false;
+	if (f.has[TIER_RAW] && f.times[TIER_RAW] < open && all.bytes > bytes / SUMS_SHARE) {
+		end = int_add(tier_start(TIER_DAY, f.times[TIER_RAW]), tier_length(TIER_DAY));
+		return thin_all(s, TIER_HOUR, end < open ? end : open, n, e);
+	}
+	if (f.has[TIER_HOUR] && f.times[TIER_HOUR] < tier_start(TIER_DAY, open)) {
+		end = int_add(tier_start(TIER_DAY, f.times[TIER_HOUR]), tier_length(TIER_DAY));
+		return thin_all(s, TIER_DAY, end, n, e);
+	}
+	return drop_all(s, next_drop(&f, all.last), n, e);
+}
+
+/* A file that is larger than it may be, as the limit was higher before, or another limit is. */
+static bool is_too_large(struct store *s, const char *limit)
+{
+	return (limit && strcmp(limit, "min-free") == 0) ||
+	       (s->writer.shares.pages && atomic_load(&s->writer.pages) > s->writer.shares.pages);
+}
+
 static bool make_room(struct store *s, int64_t now, struct err *e)
 {
-	struct relief all = { 0 };
+	struct keep_counts all = { 0 };
 	const char *limit = NULL, *passed;
 	uint64_t bytes;
 	bool ok = true;
@@ -279,12 +362,13 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 	for (int i = 0; ok && i < MAX_ROUNDS && (passed = passed_limit(s, &bytes)); i++) {
 		limit = passed;
 		/* It may be that room has just not been given back. */
-		ok = vacuum(s, e);
+		ok = !is_too_large(s, passed) || vacuum(s, e);
 		if (!ok || !passed_limit(s, &bytes))
 			break;
-		ok = relieve(s, now, bytes, &all, e) && delete_empty(s, e) && vacuum(s, e);
+		ok = relieve(s, now, bytes, &all, e) && delete_empty(s, e);
 	}
-	if (limit && (all.nthinned || all.ndropped))
+	ok = ok && (!is_too_large(s, limit) || vacuum(s, e));
+	if (all.nthinned || all.ndropped)
 		store_log(s, "%s: %llu profiles are only in sums now, %llu have been dropped",
 			  limit, (unsigned long long)all.nthinned,
 			  (unsigned long long)all.ndropped);
@@ -293,20 +377,31 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 
 /* ---- all */
 
+/* A failure of one part, as of a profile that is damaged, must not keep the next from making room.
+ * Returns the first one. */
 static bool tidy(struct store *s, int64_t now, struct err *e)
 {
 	struct keeper *k = &s->keeper;
 	int64_t hour = tier_start(TIER_HOUR, now);
-	bool is_less = false;
+	bool is_less = false, is_failed = false;
+	struct err why;
 
-	if (!keep_make_tiers(s, now, e))
+	if (!keep_make_tiers(s, now, &why) && !go_on(s, &why, &is_failed, e))
 		return false;
-	if (hour != k->last_hour && !age(s, now, &is_less, e))
+	if (hour != k->last_hour) {
+		bool is_aged = age(s, now, &is_less, &why);
+
+		if (!is_aged && !go_on(s, &why, &is_failed, e))
+			return false;
+		/* What has failed is tried again. */
+		k->last_hour = is_aged ? hour : INT64_MIN;
+	}
+	if (is_less && !(delete_empty(s, &why) && vacuum(s, &why)) &&
+	    !go_on(s, &why, &is_failed, e))
 		return false;
-	k->last_hour = hour;
-	if (is_less && !(delete_empty(s, e) && vacuum(s, e)))
-		return false;
-	return make_room(s, now, e);
+	if (!make_room(s, now, &why))
+		go_on(s, &why, &is_failed, e);
+	return !is_failed;
 }
 
 bool store_tidy(struct store *s, int64_t now, struct err *e)

@@ -30,7 +30,15 @@ void keeper_wake(struct store *s);
 
 /* Makes the sums of windows that have ended, also those that have changed since. */
 bool keep_make_tiers(struct store *s, int64_t now, struct err *e);
-/* Sums in windows of `tier` replace all that is finer and before `cut`, of one series. */
-bool keep_thin(struct store *s, int64_t series, int tier, int64_t cut, uint64_t *n, struct err *e);
+struct keep_counts {
+	uint64_t nthinned, ndropped;
+};
+/* Sums in windows of `tier` replace all that is finer and before `cut`, of one series. What cannot
+ * be summed up, as it is damaged, is dropped. */
+bool keep_thin(struct store *s, int64_t series, int tier, int64_t cut, struct keep_counts *n,
+	       struct err *e);
+/* Profiles to change in one commit, so that its log is short. Who gets ERR_LIMIT tries it with
+ * fewer. */
+size_t keep_piece(const struct store *s);
 
 #endif

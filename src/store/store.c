@@ -130,10 +130,20 @@ static bool load_thinned(struct store *s, struct err *e)
 	return r == DB_DONE;
 }
 
+static bool open_writer(struct store *s, struct err *e)
+{
+	struct writer *w = &s->writer;
+
+	w->shares = cap_share(s->params.keep.max_bytes);
+	if (w->shares.log_bytes && !cap_begin(&w->cap, w->shares.log_bytes))
+		return err_set(e, ERR_IO, "SQLite takes no layer that limits its log");
+	w->db = db_open(s->path, true, w->shares.log_bytes ? w->cap.name : NULL, e);
+	return w->db;
+}
+
 static bool open_all(struct store *s, struct err *e)
 {
-	return make_folder(s->dir, e) && lock_folder(s, e) &&
-	       (s->writer.db = db_open(s->path, true, e)) &&
+	return make_folder(s->dir, e) && lock_folder(s, e) && open_writer(s, e) &&
 	       catalog_load(&s->catalog, s->writer.db, e) && shelf_load(s, s->writer.db, e) &&
 	       load_counts(s, e) && load_thinned(s, e) && writer_start(s, e) && keeper_start(s, e);
 }
@@ -172,6 +182,7 @@ void store_close(struct store *s)
 		db_close(db);
 	}
 	db_close(s->writer.db);
+	cap_end(&s->writer.cap);
 	shelf_release(&s->shelf);
 	catalog_release(&s->catalog);
 	pthread_mutex_destroy(&s->readers_lock);
@@ -206,7 +217,7 @@ struct db *store_reader(struct store *s, struct err *e)
 		s->readers = db->next;
 	pthread_mutex_unlock(&s->readers_lock);
 	if (!db) {
-		db = db_open(s->path, false, e);
+		db = db_open(s->path, false, NULL, e);
 		if (db)
 			atomic_fetch_add(&s->nreaders, 1);
 	}
@@ -315,16 +326,19 @@ static void fill_meta(struct arena *a, const struct writer_task *task, struct st
 /* Thinning needs room for sums and the log, so it begins before the folder is full. */
 static bool is_below_cap(struct store *s, struct err *e)
 {
-	uint64_t most = s->keeper.has_thread ? s->params.keep.max_bytes : 0;
-	uint64_t bytes = most ? store_disk_bytes(s) : 0;
+	const struct cap_shares *shares = &s->writer.shares;
+	int64_t pages = atomic_load(&s->writer.pages_in_use);
 
-	if (most && bytes > most / 4 * 3)
+	if (!s->keeper.has_thread || !shares->pages)
+		return true;
+	if (pages > shares->thin_pages)
 		keeper_wake(s);
-	return !most || bytes <= most / 8 * 7 ||
-	       err_set(e, ERR_IO,
-		       "%s: the disk is full: the folder has %llu MB, and max-disk is %llu MB; "
+	return pages <= shares->full_pages ||
+	       err_set(e, ERR_LIMIT,
+		       "max-disk: %s has %lld MB of profiles, and may have %llu MB with its log; "
 		       "what is old is being thinned out, try again",
-		       s->dir, (unsigned long long)bytes >> 20, (unsigned long long)most >> 20);
+		       s->dir, (long long)(pages * DB_PAGE_BYTES >> 20),
+		       (unsigned long long)s->params.keep.max_bytes >> 20);
 }
 
 /* Room is left for the log to be copied, and for what makes room: deleting needs the log too. */

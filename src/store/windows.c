@@ -3,12 +3,13 @@
 
 #include "base/int.h"
 #include "base/stop.h"
+#include "store/delete.h"
 #include "store/inside.h"
 #include "store/keep.h"
 #include "store/tiers.h"
 
-#define GRACE ((int64_t)5 * 60 * 1000000000)	/* most profiles come within it */
-enum { MAX_WINDOWS = 64, MAX_PROFILES = 1000 }; /* in one commit, with one window at least */
+#define GRACE ((int64_t)5 * 60 * 1000000000) /* most profiles come within it */
+enum { MAX_WINDOWS = 64 };		     /* in one commit */
 
 /* What goes into one commit, of one series. */
 struct batch {
@@ -21,8 +22,9 @@ struct batch {
 	int64_t until; /* sums have been made up to here; 0: as before */
 	/* set by the writer */
 	bool is_stale;
-	uint64_t nprofiles; /* in the windows */
-	uint64_t nraw, nsamples, bytes;
+	uint64_t nprofiles;		/* in the windows */
+	uint64_t nraw, nsamples, bytes; /* of profiles that go */
+	uint64_t nlost;			/* of them those that are no profiles: they are in no sum */
 	vec(struct {
 		int64_t book;
 		uint64_t n;
@@ -99,6 +101,8 @@ static bool count_raw(struct batch *b, struct db *db, int64_t from, int64_t to, 
 		b->books.at[b->books.n].book = db_int(rows, 0);
 		b->books.at[b->books.n++].n = (uint64_t)db_int(rows, 1);
 		b->nraw += (uint64_t)db_int(rows, 1);
+		if (!db_int(rows, 0))
+			b->nlost += (uint64_t)db_int(rows, 1);
 		b->nsamples += (uint64_t)db_int(rows, 2);
 		b->bytes += (uint64_t)db_int(rows, 3);
 	}
@@ -155,9 +159,8 @@ static void note_batch(struct store *s, void *ctx, bool is_ok)
 		live->counts.nsamples -= b->nsamples;
 		live->counts.bytes -= b->bytes;
 	}
-	for (size_t i = 0; live && i < b->books.n; i++)
-		if (!b->books.at[i].book) /* no profiles: of them there is no sum */
-			live->counts.nprofiles -= b->books.at[i].n;
+	if (live)
+		live->counts.nprofiles -= b->nlost;
 	pthread_rwlock_unlock(&s->catalog.lock);
 	pthread_mutex_lock(&s->shelf.lock);
 	for (size_t i = 0; i < b->books.n; i++) {
@@ -167,7 +170,8 @@ static void note_batch(struct store *s, void *ctx, bool is_ok)
 			book->nprofiles -= b->books.at[i].n;
 	}
 	pthread_mutex_unlock(&s->shelf.lock);
-	atomic_fetch_add(&s->keeper.nthinned, b->nraw);
+	atomic_fetch_add(&s->keeper.nthinned, b->nraw - b->nlost);
+	atomic_fetch_add(&s->ndeleted, b->nlost);
 }
 
 static bool batch_commit(struct batch *b, struct err *e)
@@ -327,7 +331,7 @@ static bool make_again(struct store *s, int64_t series, int64_t time, int64_t ho
 		ok = add_unless_thinned(&b, TIER_HOUR, hour, e);
 	if (ok && is_late && int_add(day, tier_length(TIER_DAY)) <= b.series.tiers_until)
 		ok = add_unless_thinned(&b, TIER_DAY, day, e);
-	ok = ok && batch_commit(&b, e);
+	ok = ok && (batch_commit(&b, e) || e->kind == ERR_LIMIT);
 	batch_release(&b);
 	return ok;
 }
@@ -370,6 +374,7 @@ bool keep_make_tiers(struct store *s, int64_t now, struct err *e)
 {
 	int64_t until = tier_start(TIER_HOUR, now - GRACE);
 	vec(struct todo) todo = { 0 };
+	struct err ignored;
 	bool ok = true;
 
 	pthread_rwlock_rdlock(&s->catalog.lock);
@@ -381,41 +386,129 @@ bool keep_make_tiers(struct store *s, int64_t now, struct err *e)
 			vec_push(&todo, (struct todo){ series->id, series->tiers_until });
 	}
 	pthread_rwlock_unlock(&s->catalog.lock);
-	for (size_t i = 0; ok && i < todo.n; i++)
-		ok = make_series(s, todo.at[i].series, todo.at[i].from, until, e);
+	for (size_t i = 0; i < todo.n && !stop_asked(&s->keeper.stop); i++) {
+		struct err why;
+
+		/* One that is damaged does not take others with it; and if there is no room for
+		 * sums, single profiles are read instead. */
+		if (make_series(s, todo.at[i].series, todo.at[i].from, until, &why) ||
+		    why.kind == ERR_LIMIT)
+			continue;
+		if (ok)
+			*e = why;
+		ok = false;
+	}
 	vec_release(&todo);
-	return ok && make_late(s, e);
+	return make_late(s, ok ? e : &ignored) && ok;
 }
 
 /* ---- thinning */
 
-bool keep_thin(struct store *s, int64_t series, int tier, int64_t cut, uint64_t *n, struct err *e)
+/* Where thinning is. */
+struct thinning {
+	struct store *s;
+	int64_t series, cut, time;
+	enum tier tier;
+	size_t piece; /* profiles in one commit, and windows: one at least */
+	bool is_there;
+	uint64_t *nthinned, *ndropped;
+};
+
+static bool fill(struct thinning *t, struct batch *b, struct err *e)
 {
-	bool ok = true, is_there = true;
-	int64_t time = INT64_MIN;
+	bool ok = true;
 
-	while (ok && is_there) {
-		struct batch b;
-
-		if (!batch_begin(&b, s, series)) {
-			batch_release(&b);
-			return true;
-		}
-		b.is_thinning = true;
-		b.from = time;
-		while (ok && b.windows.n < MAX_WINDOWS && b.nprofiles < MAX_PROFILES) {
-			ok = next_finer(s, series, (enum tier)tier, time, int_add(cut, -1), &time,
-					&is_there, e);
-			if (!ok || !is_there)
-				break;
-			time = tier_start((enum tier)tier, time);
-			ok = batch_add(&b, (enum tier)tier, time, tier + 1, e);
-			time = int_add(time, tier_length((enum tier)tier));
-		}
-		b.to = int_add(time, -1);
-		ok = ok && (!b.windows.n || batch_commit(&b, e));
-		*n += ok && !b.is_stale ? b.nraw : 0;
-		batch_release(&b);
+	b->is_thinning = true;
+	b->from = t->time;
+	while (ok && b->windows.n < MAX_WINDOWS && b->windows.n < t->piece &&
+	       b->nprofiles < t->piece) {
+		ok = next_finer(t->s, t->series, t->tier, t->time, int_add(t->cut, -1), &t->time,
+				&t->is_there, e);
+		if (!ok || !t->is_there)
+			break;
+		t->time = tier_start(t->tier, t->time);
+		ok = batch_add(b, t->tier, t->time, (int)t->tier + 1, e);
+		t->time = int_add(t->time, tier_length(t->tier));
 	}
+	b->to = int_add(t->time, -1);
 	return ok;
+}
+
+/* One commit. False: it is gone, or `t->time` is where it was. */
+static bool thin_piece(struct thinning *t, struct err *e)
+{
+	int64_t begin = t->time;
+	struct batch b;
+	bool ok;
+
+	if (!batch_begin(&b, t->s, t->series)) {
+		batch_release(&b);
+		t->is_there = false;
+		return true;
+	}
+	ok = fill(t, &b, e) && (!b.windows.n || batch_commit(&b, e));
+	if (ok && !b.is_stale) {
+		*t->nthinned += b.nraw - b.nlost;
+		*t->ndropped += b.nlost;
+	}
+	batch_release(&b);
+	if (!ok)
+		t->time = begin;
+	return ok;
+}
+
+/* One window alone can neither be summed up, as it is damaged, nor does what replaces it fit the
+ * log. It must not keep all that is old for ever. */
+static bool give_up_window(struct thinning *t, const struct err *why, struct err *e)
+{
+	uint64_t n = 0;
+	int64_t end;
+	bool ok = next_finer(t->s, t->series, t->tier, t->time, int_add(t->cut, -1), &t->time,
+			     &t->is_there, e);
+
+	if (!ok || !t->is_there)
+		return ok;
+	t->time = tier_start(t->tier, t->time);
+	end = int_add(t->time, tier_length(t->tier) - 1);
+	ok = delete_range(t->s, t->series, t->time, end, &t->s->keeper.stop, &n, e);
+	t->time = int_add(end, 1);
+	*t->ndropped += n;
+	if (n)
+		store_log(t->s,
+			  "%llu profiles of series %lld cannot be summed up and are dropped: %s",
+			  (unsigned long long)n, (long long)t->series, why->text);
+	return ok;
+}
+
+bool keep_thin(struct store *s, int64_t series, int tier, int64_t cut, struct keep_counts *n,
+	       struct err *e)
+{
+	size_t most = keep_piece(s);
+	struct thinning t = { .s = s,
+			      .series = series,
+			      .cut = cut,
+			      .time = INT64_MIN,
+			      .tier = (enum tier)tier,
+			      .piece = most,
+			      .is_there = true,
+			      .nthinned = &n->nthinned,
+			      .ndropped = &n->ndropped };
+
+	while (t.is_there) {
+		struct err why;
+
+		if (thin_piece(&t, &why)) {
+			t.piece = t.piece < most ? t.piece * 2 : most;
+			continue;
+		}
+		t.is_there = true;
+		if (why.kind == ERR_IO) {
+			*e = why;
+			return false;
+		}
+		if (t.piece == 1 && !give_up_window(&t, &why, e))
+			return false;
+		t.piece = why.kind == ERR_LIMIT && t.piece > 1 ? t.piece / 2 : 1;
+	}
+	return true;
 }

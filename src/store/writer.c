@@ -1,6 +1,7 @@
 #include "store/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "store/inside.h"
@@ -14,6 +15,7 @@ enum {
 	MIN_PAGES = 32,
 	SMALL_CHUNKS = 64,
 	MAX_SMALL_CHUNKS = 4096,
+	LOG_PARTS = 4, /* puts of one commit, with a limit of the log, and how often it is copied */
 };
 
 /* ---- one profile */
@@ -168,15 +170,45 @@ static bool commit_work(struct store *s, struct writer_task *t, struct err *e)
 	return ok;
 }
 
+/* Puts leave some of the database to what makes room. SQLite takes no limit that is passed already,
+ * so it is told again as long as that is so. */
+static bool limit_pages(struct writer *w, bool is_work, struct err *e)
+{
+	int64_t limit = is_work ? w->shares.pages : w->shares.put_pages;
+	char text[60];
+
+	w->cap.is_hit = w->cap.is_disk_full = false;
+	if (w->page_limit == limit)
+		return true;
+	snprintf(text, sizeof(text), "PRAGMA max_page_count=%lld", (long long)limit);
+	if (sqlite3_exec(w->db->sqlite, text, NULL, NULL, NULL) != SQLITE_OK)
+		return db_fail(w->db, e);
+	w->page_limit = limit;
+	return true;
+}
+
+/* If it was not the disk that is full, it was our own limit. */
+static void explain_cap(struct store *s, struct err *e)
+{
+	const struct writer *w = &s->writer;
+
+	if (w->shares.pages && db_is_full(w->db) && !w->cap.is_disk_full)
+		err_set(e, ERR_LIMIT,
+			"max-disk: %s may have %llu MB, and this does not fit; what is old is "
+			"being thinned out, try again",
+			s->dir, (unsigned long long)s->params.keep.max_bytes >> 20);
+}
+
 static bool commit_list(struct store *s, struct writer_task *first, struct err *e)
 {
 	struct writer *w = &s->writer;
-	bool ok = db_do(w->db, SQL_BEGIN, e);
+	bool ok = limit_pages(w, first->work, e) && db_do(w->db, SQL_BEGIN, e);
 
 	if (ok)
 		ok = first->work ? commit_work(s, first, e) : commit_profiles(s, first, e);
 	atomic_store(&w->is_full, !ok && db_is_full(w->db));
 	if (!ok) {
+		explain_cap(s, e);
 		roll_back(w);
 		return false;
 	}
@@ -204,49 +236,12 @@ static void finish_all(struct writer *w, struct writer_task *first, bool is_ok, 
 	}
 }
 
-static void commit(struct store *s, struct writer_task *first)
+/* So many, or a part of what the log may have. */
+static int log_pages(const struct writer *w, int usual, unsigned part)
 {
-	struct err e;
+	uint64_t most = w->shares.log_bytes / DB_PAGE_BYTES / part;
 
-	if (commit_list(s, first, &e)) {
-		finish_all(&s->writer, first, true, NULL);
-		return;
-	}
-	if (!first->next || atomic_load(&s->writer.is_full)) {
-		finish_all(&s->writer, first, false, &e);
-		return;
-	}
-	/* One that cannot be stored does not take others with it. */
-	for (struct writer_task *t = first, *next; t; t = next) {
-		bool ok;
-
-		next = t->next;
-		t->next = NULL;
-		ok = commit_list(s, t, &e);
-		finish(&s->writer, t, ok, &e);
-	}
-}
-
-/* Takes profiles, or one piece of other work, off the list. */
-static struct writer_task *next_tasks(struct writer *w)
-{
-	struct writer_task *first, *last;
-	size_t n = 1;
-
-	pthread_mutex_lock(&w->lock);
-	while (!w->first && !w->is_stopping)
-		pthread_cond_wait(&w->has_tasks, &w->lock);
-	first = last = w->first;
-	if (first) {
-		while (!first->work && last->next && !last->next->work && n++ < MAX_BATCH)
-			last = last->next;
-		w->first = last->next;
-		last->next = NULL;
-		if (!w->first)
-			w->end = &w->first;
-	}
-	pthread_mutex_unlock(&w->lock);
-	return first;
+	return most && most < (uint64_t)usual ? (int)most : usual;
 }
 
 /* Copies the log to the database. The next commit begins it anew if nobody reads from it; readers
@@ -259,9 +254,74 @@ static void copy_log(struct writer *w, int mode)
 	sqlite3_busy_timeout(w->db->sqlite, RESTART_MS);
 	sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, mode, &length, &copied);
 	sqlite3_busy_timeout(w->db->sqlite, DB_BUSY_MS);
-	w->checkpoint_at = w->db->wal_pages + CHECKPOINT_PAGES;
+	w->checkpoint_at = w->db->wal_pages + log_pages(w, CHECKPOINT_PAGES, LOG_PARTS);
 	if (length >= 0 && copied >= 0)
 		atomic_store(&w->log_bytes, (uint64_t)(length - copied) * DB_PAGE_BYTES);
+}
+
+/* A log that is as long as it may be is begun anew, if those who read let it. */
+static bool commit_with_log(struct store *s, struct writer_task *first, struct err *e)
+{
+	struct writer *w = &s->writer;
+
+	if (commit_list(s, first, e))
+		return true;
+	if (!w->cap.is_hit || w->db->wal_pages == 0)
+		return false;
+	copy_log(w, SQLITE_CHECKPOINT_TRUNCATE);
+	/* Other work is tried again by whoever has asked for it, with less at a time. */
+	return !first->work && commit_list(s, first, e);
+}
+
+static bool is_disk_full(struct writer *w)
+{
+	return atomic_load(&w->is_full) && (!w->shares.pages || w->cap.is_disk_full);
+}
+
+static void commit(struct store *s, struct writer_task *first)
+{
+	struct err e;
+	bool ok = commit_with_log(s, first, &e);
+
+	if (ok || !first->next || is_disk_full(&s->writer)) {
+		finish_all(&s->writer, first, ok, &e);
+		return;
+	}
+	/* One that cannot be stored does not take others with it. */
+	for (struct writer_task *t = first, *next; t; t = next) {
+		next = t->next;
+		t->next = NULL;
+		ok = commit_with_log(s, t, &e);
+		finish(&s->writer, t, ok, &e);
+		if (!ok && e.kind == ERR_LIMIT) {
+			finish_all(&s->writer, next, false, &e);
+			return;
+		}
+	}
+}
+
+/* Takes profiles, or one piece of other work, off the list. */
+static struct writer_task *next_tasks(struct writer *w)
+{
+	struct writer_task *first, *last;
+	size_t n = 1, bytes = 0,
+	       most = w->shares.log_bytes ? w->shares.log_bytes / LOG_PARTS : SIZE_MAX;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->first && !w->is_stopping)
+		pthread_cond_wait(&w->has_tasks, &w->lock);
+	first = last = w->first;
+	if (first) {
+		while (!first->work && last->next && !last->next->work && n++ < MAX_BATCH &&
+		       (bytes += last->data.n) < most)
+			last = last->next;
+		w->first = last->next;
+		last->next = NULL;
+		if (!w->first)
+			w->end = &w->first;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return first;
 }
 
 static void checkpoint(struct store *s)
@@ -272,8 +332,8 @@ static void checkpoint(struct store *s)
 
 	atomic_store(&w->log_bytes, bytes);
 	if (pages >= w->checkpoint_at)
-		copy_log(w, pages >= RESTART_PAGES ? SQLITE_CHECKPOINT_RESTART
-						   : SQLITE_CHECKPOINT_PASSIVE);
+		copy_log(w, pages >= log_pages(w, RESTART_PAGES, 2) ? SQLITE_CHECKPOINT_RESTART
+								    : SQLITE_CHECKPOINT_PASSIVE);
 	/* What the log has must fit the disk once more. */
 	else if (pages >= MIN_PAGES && store_free_bytes(s, &free_bytes, &reserve) &&
 		 free_bytes < reserve + 2 * bytes)
@@ -286,11 +346,15 @@ static void *write_on(void *ctx)
 
 	for (struct writer_task *tasks; (tasks = next_tasks(&s->writer));) {
 		int before = s->writer.db->wal_pages;
+		struct err ignored;
 
 		commit(s, tasks);
+		/* What was noted before is good enough if this fails. */
+		writer_note_pages(&s->writer, &ignored);
 		/* The log has been begun anew. */
 		if (s->writer.db->wal_pages < before)
-			s->writer.checkpoint_at = CHECKPOINT_PAGES;
+			s->writer.checkpoint_at =
+				log_pages(&s->writer, CHECKPOINT_PAGES, LOG_PARTS);
 		checkpoint(s);
 	}
 	return NULL;
@@ -298,12 +362,30 @@ static void *write_on(void *ctx)
 
 /* ---- */
 
+bool writer_note_pages(struct writer *w, struct err *e)
+{
+	int64_t pages, free_pages;
+
+	if (!w->shares.pages)
+		return true;
+	if (!db_number(w->db, SQL_PAGES, &pages, e) ||
+	    !db_number(w->db, SQL_FREE_PAGES, &free_pages, e))
+		return false;
+	atomic_store(&w->pages, pages);
+	atomic_store(&w->pages_in_use, pages - free_pages);
+	if (pages > w->shares.put_pages)
+		w->page_limit = 0;
+	return true;
+}
+
 bool writer_start(struct store *s, struct err *e)
 {
 	struct writer *w = &s->writer;
 
 	w->end = &w->first;
-	w->checkpoint_at = CHECKPOINT_PAGES;
+	w->checkpoint_at = log_pages(w, CHECKPOINT_PAGES, LOG_PARTS);
+	if (!writer_note_pages(w, e))
+		return false;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->has_tasks, NULL);
 	errno = pthread_create(&w->thread, NULL, write_on, s);

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/err.h"
+#include "store/cap.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -50,11 +51,18 @@ struct writer {
 	bool is_stopping;
 	uint64_t ncommit;
 	int checkpoint_at; /* length of the log */
+	/* of the limit of all files, if there is one */
+	struct cap cap;
+	struct cap_shares shares;
+	int64_t page_limit;		     /* that SQLite knows of */
+	_Atomic int64_t pages, pages_in_use; /* of the database */
 	atomic_bool is_full;
 	_Atomic uint64_t nputs, ncommits, nwaiting, log_bytes;
 };
 
 bool writer_start(struct store *s, struct err *e);
+/* Notes how much of the database is in use; for whoever has the connection. */
+bool writer_note_pages(struct writer *w, struct err *e);
 /* Finishes what waits. */
 void writer_stop(struct store *s);
 /* Gives room of the log back, if the disk has little. */

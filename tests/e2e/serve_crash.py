@@ -6,12 +6,11 @@ import json
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 import urllib.parse
 
-from serve_lib import TMP, Server, check, done, equal, profile
+from serve_lib import TMP, Server, SmallDisk, check, done, equal, profile
 
 CRASHES = int(os.environ.get("CRASHES", 5))
 SEED = int(os.environ.get("SEED", time.time()))
@@ -229,38 +228,6 @@ def crashes():
 
 # ---- a full disk
 
-class SmallDisk:
-    """A small file system that only the server sees, and others below /proc/PID/root."""
-    MOUNT = TMP + "/small"
-
-    def __init__(self, mb):
-        os.makedirs(self.MOUNT, exist_ok=True)
-        # It stays mounted as long as this process is there.
-        self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=%dm none %s && echo here && exec cat"
-                                        % (mb, self.MOUNT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, text=True)
-        self.is_there = self.holder.stdout.readline() == "here\n"
-        self.folder = "/proc/%d/root%s" % (self.holder.pid, self.MOUNT)
-
-    def serve(self):
-        return Server("--min-free", "0", "--rate-profiles", "0", data=self.MOUNT + "/data",
-                      before=["nsenter", "-t", str(self.holder.pid), "-m"])
-
-    def fill(self, left_kb):
-        """All but so much is taken by something else."""
-        free = os.statvfs(self.folder)
-        with open(self.folder + "/ballast", "wb") as f:
-            f.truncate(0)
-            os.posix_fallocate(f.fileno(), 0, max(free.f_bavail * free.f_bsize - left_kb * 1024, 4096))
-
-    def empty(self):
-        os.unlink(self.folder + "/ballast")
-
-    def close(self):
-        self.holder.stdin.close()
-        self.holder.wait()
-
-
 def push_until_refused(client, acknowledged, first):
     for n in range(first, first + 100000):
         status, answer = client.push(n)
@@ -271,7 +238,7 @@ def push_until_refused(client, acknowledged, first):
 
 
 def full_disk(disk):
-    server, acknowledged, known = disk.serve(), {}, set()
+    server, acknowledged, known = disk.serve("--min-free", "0"), {}, set()
     client = Client(server.port)
     for n in range(1, 50):
         status, answer = client.push(n)
@@ -291,7 +258,7 @@ def full_disk(disk):
     equal(client.ask("/readyz")[0], 503)
     # Whoever starts again on a full disk can still read.
     server.stop(signal.SIGKILL)
-    server = disk.serve()
+    server = disk.serve("--min-free", "0")
     look_for(server.port, acknowledged, known)
     client = Client(server.port)
     # The log is shorter now, so there may be room for some.

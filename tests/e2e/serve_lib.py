@@ -98,6 +98,38 @@ class Server:
         return "".join(self.lines)
 
 
+class SmallDisk:
+    """A small file system that only the server sees, and others below /proc/PID/root."""
+    MOUNT = TMP + "/small"
+
+    def __init__(self, mb):
+        os.makedirs(self.MOUNT, exist_ok=True)
+        # It stays mounted as long as this process is there.
+        self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=%dm none %s && echo here && exec cat"
+                                        % (mb, self.MOUNT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+        self.is_there = self.holder.stdout.readline() == "here\n"
+        self.folder = "/proc/%d/root%s" % (self.holder.pid, self.MOUNT)
+
+    def serve(self, *args):
+        return Server("--rate-profiles", "0", *args, data=self.MOUNT + "/data",
+                      before=["nsenter", "-t", str(self.holder.pid), "-m"])
+
+    def fill(self, left_kb):
+        """All but so much is taken by something else."""
+        free = os.statvfs(self.folder)
+        with open(self.folder + "/ballast", "wb") as f:
+            f.truncate(0)
+            os.posix_fallocate(f.fileno(), 0, max(free.f_bavail * free.f_bsize - left_kb * 1024, 4096))
+
+    def empty(self):
+        os.unlink(self.folder + "/ballast")
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+
+
 def cli(*args, ok=True):
     done = subprocess.run([KILN, *args], capture_output=True, text=True, errors="replace")
     if ok and done.returncode:

@@ -1,0 +1,145 @@
+import atexit
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+from serve_lib import KILN, TMP, Server, SmallDisk, check, done, equal, profile
+
+MB = 1 << 20
+DAY = 86400
+SECOND = 1000000000
+# What is on a disk takes long on a busy machine, and is as large.
+QUICK = tempfile.mkdtemp(dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else TMP
+atexit.register(shutil.rmtree, QUICK, ignore_errors=True)
+ALL = {"from": "2000-01-01T00:00:00", "to": "2100-01-01T00:00:00"}
+
+
+class Watch:
+    """Asks for the size of all files of a folder, as often as it can, in a process of its own."""
+    PROGRAM = """
+import os, select, sys, time
+most = looks = 0
+while not select.select([0], [], [], 0)[0]:
+    sizes = []
+    for f in os.scandir(sys.argv[1]):
+        try:
+            sizes.append(f.stat().st_size)
+        except FileNotFoundError:
+            pass
+    most, looks = max(most, sum(sizes)), looks + 1
+    time.sleep(0.0005)
+print(most, looks)
+"""
+
+    def __init__(self, folder):
+        self.process = subprocess.Popen([sys.executable, "-c", self.PROGRAM, folder], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def end(self):
+        most, looks = map(int, self.process.communicate("\n")[0].split())
+        return most, looks
+
+
+def stacks(dice, n):
+    """What no book has yet."""
+    return {"x%s;work;main" % hashlib.sha1(dice.randbytes(8)).hexdigest(): (1, i + 1) for i in range(n)}
+
+
+def push(server, body, **params):
+    return server.ask("/api/0/profiles?" + urllib.parse.urlencode(params), "POST", body)
+
+
+class Load:
+    """Pushes what takes room: traces, which can only be dropped, and profiles of the last days, which can be thinned."""
+
+    def __init__(self, server, want):
+        self.server, self.want, self.taken, self.refused, self.wrong = server, want, 0, 0, []
+        self.first = time.time() - 3 * DAY
+        dice = random.Random(0)
+        self.profiles = [profile(stacks(dice, 500), duration=SECOND) for _ in range(20)]
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(4)]
+        for t in self.threads:
+            t.start()
+        for t in self.threads:
+            t.join()
+
+    def body(self, dice, n):
+        """In the order of time, as they come in life, and up to now."""
+        at = time.gmtime(self.first + 3 * DAY * min(self.taken / self.want, 1))
+        params = {"type": "trace" if n % 4 else "cpu", "created_at": time.strftime("%Y-%m-%dT%H:%M:%S", at)}
+        return dice.randbytes(dice.randrange(10000, 300000)) if n % 4 else dice.choice(self.profiles), params
+
+    def run(self, number):
+        dice, n = random.Random(number), 0
+        while self.taken < self.want and not self.wrong:
+            n += 1
+            body, params = self.body(dice, n)
+            status, headers, answer = push(self.server, body, service="s%d" % number, labels="pod=%d" % (n % 5), **params)
+            with self.lock:
+                if status == 200:
+                    self.taken += len(body)
+                elif status == 507 and headers.get("x-kiln-limit") == "max-disk":
+                    self.refused += 1
+                else:
+                    self.wrong.append((status, answer))
+            if status != 200:
+                time.sleep(0.02)
+
+
+def limited(cap_mb, times):
+    server = Server("--max-disk", "%dMB" % cap_mb, "--min-free", "0", "--rate-profiles", "0", "--access-log=false",
+                    "--keep-raw", "1d", data=QUICK + "/limited")
+    watch = Watch(server.data)
+    load = Load(server, times * cap_mb * MB)
+    equal(load.wrong, [])
+    status, _, body = server.ask("/api/0/profiles/merge?" + urllib.parse.urlencode({"service": "s0", "type": "cpu", **ALL}))
+    equal(status, 200)
+    _, refusals = server.get("/api/1/refusals")
+    totals = {t["limit"]: t["count"] for t in refusals["totals"]}
+    _, stats = server.get("/api/1/stats")
+    equal(server.stop(), 0)
+    most, looks = watch.end()
+    print("# pushed %.1f MB, refused %d times; the folder had %.2f MB of %d MB at most, in %d looks; %d thinned, %d dropped"
+          % (load.taken / MB, load.refused, most / MB, cap_mb, looks, stats["thinned"], stats["deleted"]))
+    assert most <= cap_mb * MB, "the folder had %d bytes" % most
+    assert most > cap_mb * MB / 2, "only half of the room is used: %d bytes" % most
+    assert stats["deleted"] > 0 and stats["thinned"] > 0, stats
+    equal(totals.get("max-disk", 0), load.refused)
+    assert "Sanitizer" not in server.log() and "background has failed" not in server.log(), server.log()
+    # What is left is whole.
+    checked = subprocess.run([KILN, "store", "check", server.data], capture_output=True, text=True)
+    assert checked.returncode == 0 and " 0 problems" in checked.stdout, checked.stdout + checked.stderr
+    return server.data
+
+
+def less_than_before(data, cap_mb):
+    """The limit is lowered: it shrinks, and goes on."""
+    server = Server("--max-disk", "%dMB" % cap_mb, "--min-free", "0", "--access-log=false", data=data)
+    dice, deadline = random.Random(1), time.monotonic() + 60
+    while sum(f.stat().st_size for f in os.scandir(data)) > cap_mb * MB or \
+            push(server, dice.randbytes(1000), service="s", type="trace")[0] != 200:
+        assert time.monotonic() < deadline, "it stays too large"
+        time.sleep(0.1)
+    equal(server.stop(), 0)
+
+
+def too_small():
+    done = subprocess.run([KILN, "serve", "--data", TMP + "/x", "--max-disk", "15MB"], capture_output=True, text=True)
+    equal(done.returncode, 2)
+    assert "--max-disk must be 16 MB or more" in done.stderr, done.stderr
+
+
+check("--max-disk has a least value", too_small)
+data = []
+check("the folder is never larger than --max-disk", lambda: data.append(limited(int(os.environ.get("CAP", 20)), 5)))
+if data:
+    check("a limit that is lower than what is there", less_than_before, data[0], 16)
+done()

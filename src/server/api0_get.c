@@ -121,12 +121,3 @@ void api0_get(struct call *c)
 		merge(c, NULL, &ids, filename);
 	vec_release(&ids);
 }
-
-/* ---- names */
-
-/* pprof asks for names of addresses that have none, and takes an error for the end of its work. It
- * does not say of which profile they are, so there is nothing to look them up in. */
-void api0_symbolz(struct call *c)
-{
-	reply_text(c, 200, "num_symbols: 1\n");
-}

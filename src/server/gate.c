@@ -21,6 +21,7 @@ enum {
 	LARGE_BYTES = 4 << 20,
 	HANDLERS = 48,
 	SMALL_BODY = 64 << 10,
+	SYMBOLZ_BODY = 4 << 20,	  /* all addresses of a large profile that has no names */
 	SPARE_FDS = 256,	  /* for files of the store */
 	MEMORY_PER_BODY_BYTE = 2, /* as the buffer grows */
 	MAX_DEFLATE_RATIO = 1032,
@@ -168,9 +169,18 @@ static bool is_ingest(const struct visit *v)
 	return v->route->role == ROLE_WRITE;
 }
 
+static bool is_symbolz(const struct visit *v)
+{
+	return str_has_suffix(str_of(v->route->path), STR("/symbolz"));
+}
+
 static size_t max_body(const struct call *c)
 {
-	return is_ingest(visit_of(c)) ? (size_t)c->server->options->max_body : SMALL_BODY;
+	const struct visit *v = visit_of(c);
+
+	if (is_ingest(v))
+		return (size_t)c->server->options->max_body;
+	return is_symbolz(v) ? SYMBOLZ_BODY : SMALL_BODY;
 }
 
 static void refuse_memory(struct call *c, uint64_t bytes)
@@ -351,7 +361,7 @@ static bool check_body(struct call *c)
 static bool is_query(const struct visit *v)
 {
 	return v->route->role != ROLE_NONE && !is_ingest(v) &&
-	       str_has_prefix(str_of(v->route->path), STR("/api/"));
+	       (str_has_prefix(str_of(v->route->path), STR("/api/")) || is_symbolz(v));
 }
 
 /* Those that are answered without reading many profiles need not wait for those that are not. */
@@ -361,7 +371,7 @@ static bool is_heavy(const struct visit *v)
 					     "/api/1/stats",	"/api/1/openapi.json",
 					     "/api/1/refusals", "/api/1/profiles/*" };
 
-	if (!is_query(v) || strstr(v->route->path, "symbolz"))
+	if (!is_query(v))
 		return false;
 	if (strcmp(v->route->path, "/api/0/profiles/*") == 0)
 		return str_find_char(v->rest, '+') != STR_NONE;

@@ -200,6 +200,11 @@ struct store_top {
 bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
 	       struct store_top *top, struct err *e);
 
+/* Names of functions at addresses of some profile or merge; nobody says which, so it is that of
+ * which most are known. names[i].p is NULL if there is none; they lie in `a`. */
+bool store_symbols(struct store *s, const uint64_t *addresses, size_t n, const atomic_bool *stop,
+		   struct arena *a, struct str *names, struct err *e);
+
 /* ---- less */
 
 /* Deletes what the query finds, tiers too; with `dry_run` only counts. */

@@ -353,7 +353,7 @@ def errors_for_pprof():
 
 
 def symbolz():
-    for path in "/api/0/profiles/symbolz", "/api/1/symbolz", "/api/1/profiles/symbolz":
+    for path in "/symbolz", "/api/0/profiles/symbolz", "/api/1/symbolz", "/api/1/profiles/symbolz":
         for method, body in (("GET", None), ("POST", b"0x1000+0x2000")):
             status, headers, answer = server.ask(path, method, body)
             equal((status, headers["content-type"], answer), (200, "text/plain; charset=utf-8", b"num_symbols: 1\n"))

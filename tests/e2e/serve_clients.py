@@ -1,4 +1,5 @@
 import difflib
+import gzip
 import os
 import re
 import socket
@@ -6,7 +7,7 @@ import subprocess
 import time
 import urllib.parse
 
-from serve_lib import KILN, TMP, Server, check, done, equal, profile
+from serve_lib import KILN, TMP, Server, check, done, equal, field, profile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENTS = TMP + "/clients"
@@ -187,6 +188,61 @@ def differences():
                 same(run(program, "-top", *more, option + "=" + url_a, url_b), run(program, "-top", *more, option + "=" + a, b))
 
 
+def fields(message):
+    """(number, value, bytes of both) of a message of profile.proto."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        start, tag = at, number()
+        value = number()
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+        yield tag >> 3, value, message[start:at]
+
+
+def without_names(path):
+    """As of a program that knows nothing but addresses."""
+    out = b""
+    for number, value, all in fields(gzip.open(path).read()):
+        if number == 3:
+            out += field(3, b"".join(a for n, _, a in fields(value) if n < 7))
+        elif number == 4:
+            out += field(4, b"".join(a for n, _, a in fields(value) if n != 4))
+        elif number != 5:
+            out += all
+    return out
+
+
+def flat(text):
+    """{function: flat} of -top."""
+    return {line.split(None, 5)[5].replace(" (inline)", ""): line.split()[0] for line in text.splitlines() if re.match(" *[0-9.]+[a-z]* +[0-9.]+%", line)}
+
+
+# Names are asked for at symbolz, and other profiles of the same program have them.
+def names_of_addresses():
+    path, whole = TMP + "/without", files("svc/a", "cpu")[0]
+    with open(path, "wb") as f:
+        f.write(without_names(whole))
+    run("curl", "-sS", "-f", "--data-binary", "@" + path, server.url + "/api/0/profiles?service=nameless&type=cpu")
+    options = ["-top", "-symbolize=remote", "-nodefraction=0", "-nodecount=1000"]
+    want = {name: v for name, v in flat(run(GO_PPROF, *options, whole)).items() if v != "0"}
+    assert len(want) > 3, want
+    for program in GO_PPROF, KILN:
+        got = flat(run(program, *options, merge_url(service="nameless", type="cpu")))
+        equal({name: v for name, v in got.items() if v != "0"}, want)
+
+
 ERRORS = (
     ({"service": "nobody", "type": "cpu"}, "nothing found"),
     ({"service": "svc/a", "type": "trace"}, "can't merge profiles of trace type"),
@@ -260,7 +316,8 @@ for name, function in (
         ("kprofefe pushes all that it has", kprofefe), ("kubectl profefe finds it", kubectl_profefe),
         ("pprof fetches what was pushed", given_back), ("pprof: a merge is that of the files", cpu_merges),
         ("pprof: a merge of one is that one", one_in_the_window), ("pprof: sums of all types", sums_of_all_types),
-        ("pprof: differences of merges", differences), ("pprof says what the server says", pprof_errors),
+        ("pprof: differences of merges", differences),
+        ("pprof: names of addresses", names_of_addresses), ("pprof says what the server says", pprof_errors),
         ("curl is told what is wrong", curl_errors), ("curl pushes", curl_pushes), ("the server is still well", survives)):
     check(name, function)
 done()

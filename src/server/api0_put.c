@@ -47,12 +47,27 @@ static void put(struct call *c, const struct store_new *new)
 	reply_json(c, 200, &out);
 }
 
+/* Others may use the memory while this waits for the disk: what few use stays in the cache. */
+struct held_desk {
+	struct desks *desks;
+	struct desk *desk;
+};
+
+static void let_go(void *ctx)
+{
+	struct held_desk *h = ctx;
+
+	if (h->desk)
+		desk_put_back(h->desks, h->desk);
+	h->desk = NULL;
+}
+
 void api0_put(struct call *c)
 {
 	struct api0_series series;
 	struct store_new new = { 0 };
 	struct profile profile;
-	struct desk *desk;
+	struct held_desk held = { .desks = &c->server->desks };
 
 	if (!api0_read_series(c, &series) || !check_type(c, series.type) ||
 	    !api0_read_created(c, &new.created) ||
@@ -70,8 +85,10 @@ void api0_put(struct call *c)
 		return;
 	}
 	new.profile = &profile;
-	desk = desk_take(&c->server->desks);
-	if (read_body(c, &desk->arena, &desk->strings, &profile))
+	new.let_go = let_go;
+	new.ctx = &held;
+	held.desk = desk_take(held.desks);
+	if (read_body(c, &held.desk->arena, &held.desk->strings, &profile))
 		put(c, &new);
-	desk_put_back(&c->server->desks, desk);
+	let_go(&held);
 }

@@ -2,8 +2,9 @@
 
 #include <stdlib.h>
 
-/* As much as a common profile takes, and as many as there are cores to use them. */
-enum { TABLE_BYTES = 512 << 10, STRING_BYTES = 64 << 10, MAX_UNUSED = 16 };
+/* As much as a common profile takes, most of which it does not touch; and as many as there are
+ * cores to use them. */
+enum { TABLE_BYTES = 1 << 20, STRING_BYTES = 64 << 10, MAX_UNUSED = 8 };
 
 void desks_init(struct desks *d)
 {

@@ -37,6 +37,14 @@ bool book_read_chunk(struct book *b, struct str chunk, struct err *e);
 /* A profile in terms of the book: a few bytes for each sample, compressed. Adds to the book what it
  * lacks. Nothing is lost: order, ids, unused functions, fields that nobody knows the use of. */
 void book_pack(struct book *b, const struct profile *p, struct buf *out);
+/* The same in two steps, of which only the first needs the book. A packer may serve many profiles,
+ * of many books, one at a time: packer_find, which returns the number of the head (see below), then
+ * packer_write, until which the profile must stay. */
+struct packer;
+struct packer *packer_new(void);
+void packer_free(struct packer *k);
+uint32_t packer_find(struct packer *k, struct book *b, const struct profile *p);
+void packer_write(struct packer *k, struct buf *out);
 /* The same profile. `packed` is untrusted. */
 bool book_unpack(const struct book *b, struct str packed, struct arena *a, struct strings *strings,
 		 struct profile *p, struct err *e);

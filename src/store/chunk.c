@@ -217,7 +217,7 @@ void book_write_chunk(const struct book *b, const struct book_mark *from, struct
 	put_label_sets(&body, b, from->nlabel_sets);
 	put_heads(&body, b, from->nheads);
 	put_layouts(&body, b, from->nlayouts);
-	seal_end(out, begin, buf_view(&body), (struct str){ 0 }, LEVEL);
+	seal_end(out, begin, buf_view(&body), (struct str){ 0 }, LEVEL, NULL);
 	buf_release(&body);
 }
 

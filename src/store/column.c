@@ -200,14 +200,15 @@ size_t seal_begin(struct buf *out)
 }
 
 /* False: not worth it, nothing is written. */
-static bool compress_body(struct buf *out, struct str body, int level)
+static bool compress_body(struct buf *out, struct str body, int level, ZSTD_CCtx *zstd)
 {
 	size_t start = out->n, bound = ZSTD_compressBound(body.n), n;
 
 	if (body.n < WORTH_COMPRESSING)
 		return false;
 	put_number(out, body.n);
-	n = ZSTD_compress(buf_room(out, bound), bound, body.p, body.n, level);
+	n = zstd ? ZSTD_compressCCtx(zstd, buf_room(out, bound), bound, body.p, body.n, level)
+		 : ZSTD_compress(buf_room(out, bound), bound, body.p, body.n, level);
 	if (ZSTD_isError(n) || n >= body.n || body.n / MOST_SHRINKING > n) {
 		out->n = start;
 		return false;
@@ -224,11 +225,12 @@ static void put_checksum(char *to, struct str bytes)
 		to[i] = (char)(sum >> 8 * i);
 }
 
-void seal_end(struct buf *out, size_t begin, struct str body, struct str dense, int level)
+void seal_end(struct buf *out, size_t begin, struct str body, struct str dense, int level,
+	      ZSTD_CCtx *zstd)
 {
 	put_number(out, dense.n);
 	buf_str(out, dense);
-	if (!compress_body(out, body, level)) {
+	if (!compress_body(out, body, level, zstd)) {
 		put_number(out, 0);
 		buf_str(out, body);
 	}

@@ -110,6 +110,8 @@ void get_rows(struct reader *r, struct reader *dense, uint32_t *v, size_t n);
 /* ---- sealed blocks: head (a few numbers, readable without unpacking), body, and what is dense
  * already */
 
+struct ZSTD_CCtx_s;
+
 struct sealed {
 	struct reader head, body, dense;
 	struct buf room;
@@ -118,8 +120,10 @@ struct sealed {
 
 /* Begins a block; write the head next. Returns what seal_end wants. */
 size_t seal_begin(struct buf *out);
-/* Adds the rest; the body is compressed if that makes it smaller. */
-void seal_end(struct buf *out, size_t begin, struct str body, struct str dense, int level);
+/* Adds the rest; the body is compressed if that makes it smaller. `zstd`, which may serve many
+ * blocks, or NULL. */
+void seal_end(struct buf *out, size_t begin, struct str body, struct str dense, int level,
+	      struct ZSTD_CCtx_s *zstd);
 /* Finds the head of a block whose checksum is right, and, once that is read, what comes after it,
  * which is good until the next call. `s` is zeroed, or as the last block left it. */
 bool seal_open(struct sealed *s, struct str block, struct err *e);

@@ -26,6 +26,8 @@ struct store {
 	pthread_mutex_t readers_lock;
 	struct db *readers;
 	atomic_uint nreaders;
+	pthread_mutex_t packers_lock;
+	vec(struct packer *) packers;
 	_Atomic uint64_t merge_bytes; /* memory of sums that are being made */
 	_Atomic uint64_t ndeleted;
 };

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 /* Which rows of a table a profile has, to tell copies of one content apart. */
 struct claims {
@@ -20,16 +21,101 @@ struct claims {
 	vec(struct range) copies; /* of row `first` there are n */
 };
 
-static void claims_init(struct claims *c, size_t rows)
+/* Rows of a profile's table in the order of their first use. */
+struct uses {
+	uint32_t *rows, n;
+	bool *has;
+};
+
+struct packer {
+	struct book *b;
+	const struct profile *p;
+	struct arena arena;  /* of what follows */
+	uint32_t *string_of; /* + 1 */
+	uint32_t *mapping_of, *function_of, *location_of, *labels_of, *stack_of, *comments;
+	uint32_t extras[EXTRAS], head, layout;
+	struct uses locations, functions;
+	/* what the next profile can use again */
+	struct claims claims;
+	vec(struct line) lines;
+	vec(struct label) labels;
+	vec(uint32_t) frames;
+	struct buf body, dense;
+	struct ZSTD_CCtx_s *zstd;
+};
+
+/* ---- memory */
+
+enum { ARENA_BYTES = 256 << 10, KEPT_BYTES = 64 << 10 };
+
+struct packer *packer_new(void)
 {
-	*c = (struct claims){ .bits = xcalloc(rows / 64 + 1, sizeof(*c->bits)) };
+	struct packer *k = xcalloc(1, sizeof(*k));
+
+	arena_reserve(&k->arena, ARENA_BYTES);
+	return k;
 }
 
-static void claims_release(struct claims *c)
+static void release_buffers(struct packer *k)
 {
-	free(c->bits);
-	map_release(&c->map);
-	vec_release(&c->copies);
+	vec_release(&k->lines);
+	vec_release(&k->labels);
+	vec_release(&k->frames);
+	buf_release(&k->body);
+	buf_release(&k->dense);
+	k->body = k->dense = (struct buf){ 0 };
+}
+
+void packer_free(struct packer *k)
+{
+	if (!k)
+		return;
+	arena_release(&k->arena);
+	release_buffers(k);
+	ZSTD_freeCCtx(k->zstd);
+	free(k);
+}
+
+static void packer_begin(struct packer *k, struct book *b, const struct profile *p)
+{
+	k->b = b;
+	k->p = p;
+	k->string_of = arena_many(&k->arena, p->strings->n, uint32_t);
+	k->mapping_of = arena_many_raw(&k->arena, p->nmappings, uint32_t);
+	k->function_of = arena_many_raw(&k->arena, p->nfunctions, uint32_t);
+	k->location_of = arena_many_raw(&k->arena, p->nlocations, uint32_t);
+	k->labels_of = arena_many_raw(&k->arena, p->nlabel_sets, uint32_t);
+	k->stack_of = arena_many_raw(&k->arena, p->nsamples, uint32_t);
+	k->comments = arena_many_raw(&k->arena, p->ncomments, uint32_t);
+	k->locations = (struct uses){ .rows = arena_many_raw(&k->arena, p->nlocations, uint32_t),
+				      .has = arena_many(&k->arena, p->nlocations, bool) };
+	k->functions = (struct uses){ .rows = arena_many_raw(&k->arena, p->nfunctions, uint32_t),
+				      .has = arena_many(&k->arena, p->nfunctions, bool) };
+}
+
+/* What a large profile took is not kept. */
+static void packer_end(struct packer *k)
+{
+	arena_rewind(&k->arena);
+	k->body.n = k->dense.n = 0;
+	if (k->body.cap > KEPT_BYTES || k->dense.cap > KEPT_BYTES ||
+	    k->lines.cap * sizeof(*k->lines.at) > KEPT_BYTES ||
+	    k->labels.cap * sizeof(*k->labels.at) > KEPT_BYTES ||
+	    k->frames.cap * sizeof(*k->frames.at) > KEPT_BYTES)
+		release_buffers(k);
+}
+
+/* ---- finding, or adding */
+
+static void claims_begin(struct packer *k, size_t rows)
+{
+	k->claims = (struct claims){ .bits = arena_many(&k->arena, rows / 64 + 1, uint64_t) };
+}
+
+static void claims_end(struct packer *k)
+{
+	map_release(&k->claims.map);
+	vec_release(&k->claims.copies);
 }
 
 static bool same_row(const void *ctx, uint32_t index)
@@ -57,15 +143,13 @@ static uint32_t claim(struct claims *c, uint32_t row)
 	return c->copies.at[i].n++;
 }
 
-struct packer {
-	struct book *b;
-	const struct profile *p;
-	uint32_t *string_of; /* + 1 */
-	uint32_t *mapping_of, *function_of, *location_of, *labels_of, *stack_of;
-	uint64_t *column;
-	bool has_locations_in_order, has_functions_in_order; /* of their first use, all of them */
-	struct buf body, dense;
-};
+static inline void use(struct uses *u, uint32_t row)
+{
+	if (!u->has[row]) {
+		u->has[row] = true;
+		u->rows[u->n++] = row;
+	}
+}
 
 static uint32_t string_of(struct packer *k, uint32_t string)
 {
@@ -78,9 +162,7 @@ static uint32_t string_of(struct packer *k, uint32_t string)
 
 static void find_mappings(struct packer *k)
 {
-	struct claims claims;
-
-	claims_init(&claims, k->b->mappings.n + k->p->nmappings);
+	claims_begin(k, k->b->mappings.n + k->p->nmappings);
 	for (uint32_t i = 0; i < k->p->nmappings; i++) {
 		const struct mapping *m = &k->p->mappings[i];
 		struct book_mapping row = {
@@ -96,18 +178,16 @@ static void find_mappings(struct packer *k)
 		};
 
 		k->mapping_of[i] = book_add_mapping(k->b, &row);
-		row.copy = claim(&claims, k->mapping_of[i]);
+		row.copy = claim(&k->claims, k->mapping_of[i]);
 		if (row.copy)
 			k->mapping_of[i] = book_add_mapping(k->b, &row);
 	}
-	claims_release(&claims);
+	claims_end(k);
 }
 
 static void find_functions(struct packer *k)
 {
-	struct claims claims;
-
-	claims_init(&claims, k->b->functions.n + k->p->nfunctions);
+	claims_begin(k, k->b->functions.n + k->p->nfunctions);
 	for (uint32_t i = 0; i < k->p->nfunctions; i++) {
 		const struct function *f = &k->p->functions[i];
 		struct book_function row = {
@@ -118,29 +198,15 @@ static void find_functions(struct packer *k)
 		};
 
 		k->function_of[i] = book_add_function(k->b, &row);
-		row.copy = claim(&claims, k->function_of[i]);
+		row.copy = claim(&k->claims, k->function_of[i]);
 		if (row.copy)
 			k->function_of[i] = book_add_function(k->b, &row);
 	}
-	claims_release(&claims);
+	claims_end(k);
 }
 
-/* Are rows that come up in order the next one that is new, or one that has been? */
-struct order {
-	uint32_t next;
-	bool is_kept;
-};
-
-static inline void order_see(struct order *o, uint32_t row)
-{
-	if (row >= o->next) {
-		o->is_kept &= row == o->next;
-		o->next++;
-	}
-}
-
-static void fill_location(const struct packer *k, const struct location *l,
-			  struct book_location *row, struct line *lines, struct order *order)
+static void fill_location(struct packer *k, const struct location *l, struct book_location *row,
+			  struct line *lines)
 {
 	row->address = l->address;
 	row->mapping = NONE;
@@ -158,81 +224,67 @@ static void fill_location(const struct packer *k, const struct location *l,
 		lines[i].function = from->function;
 		if (from->function == NONE)
 			continue;
-		order_see(order, from->function);
+		use(&k->functions, from->function);
 		lines[i].function = k->function_of[from->function];
 	}
 }
 
 static void find_locations(struct packer *k)
 {
-	struct order order = { 0, true };
-	struct claims claims;
-	vec(struct line) lines = { 0 };
-
-	claims_init(&claims, k->b->locations.n + k->p->nlocations);
+	claims_begin(k, k->b->locations.n + k->p->nlocations);
 	for (uint32_t i = 0; i < k->p->nlocations; i++) {
 		const struct location *l = &k->p->locations[i];
 		struct book_location row = { 0 };
 		uint32_t copy;
 
-		vec_reserve(&lines, (size_t)l->nlines + 1);
-		fill_location(k, l, &row, lines.at, &order);
-		k->location_of[i] = book_add_location(k->b, &row, lines.at);
-		copy = claim(&claims, k->location_of[i]);
+		vec_reserve(&k->lines, (size_t)l->nlines + 1);
+		fill_location(k, l, &row, k->lines.at);
+		k->location_of[i] = book_add_location(k->b, &row, k->lines.at);
+		copy = claim(&k->claims, k->location_of[i]);
 		if (copy) {
 			row.variant += copy * 2;
-			k->location_of[i] = book_add_location(k->b, &row, lines.at);
+			k->location_of[i] = book_add_location(k->b, &row, k->lines.at);
 		}
 	}
-	k->has_functions_in_order = order.is_kept && order.next == k->p->nfunctions;
-	vec_release(&lines);
-	claims_release(&claims);
+	claims_end(k);
 }
 
 static void find_labels(struct packer *k)
 {
-	vec(struct label) labels = { 0 };
-
 	for (uint32_t i = 0; i < k->p->nlabel_sets; i++) {
 		struct label_set s = k->p->label_sets[i];
 		const struct label *from = set_labels(k->p, i);
 		uint32_t n = s.nstrings + s.nnumbers;
 
-		vec_reserve(&labels, (size_t)n + 1);
+		vec_reserve(&k->labels, (size_t)n + 1);
 		for (uint32_t j = 0; j < n; j++)
-			labels.at[j] = (struct label){ string_of(k, from[j].key),
-						       string_of(k, from[j].text), from[j].number };
-		k->labels_of[i] = book_add_labels(k->b, labels.at, s.nstrings, s.nnumbers);
+			k->labels.at[j] =
+				(struct label){ string_of(k, from[j].key),
+						string_of(k, from[j].text), from[j].number };
+		k->labels_of[i] = book_add_labels(k->b, k->labels.at, s.nstrings, s.nnumbers);
 	}
-	vec_release(&labels);
 }
 
 static void find_stacks(struct packer *k)
 {
-	struct order order = { 0, true };
-	vec(uint32_t) frames = { 0 };
-
 	for (uint32_t i = 0; i < k->p->nsamples; i++) {
 		const struct sample *s = &k->p->samples[i];
 		const uint32_t *stack = k->p->stacks + s->stack;
 
-		vec_reserve(&frames, (size_t)s->nstack + 1);
+		vec_reserve(&k->frames, (size_t)s->nstack + 1);
 		for (uint32_t j = 0; j < s->nstack; j++) {
-			order_see(&order, stack[j]);
-			frames.at[j] = k->location_of[stack[j]];
+			use(&k->locations, stack[j]);
+			k->frames.at[j] = k->location_of[stack[j]];
 		}
-		k->stack_of[i] = book_add_stack(k->b, frames.at, s->nstack);
+		k->stack_of[i] = book_add_stack(k->b, k->frames.at, s->nstack);
 	}
-	k->has_locations_in_order = order.is_kept && order.next == k->p->nlocations;
-	vec_release(&frames);
 }
 
-static uint32_t find_head(struct packer *k)
+static void find_head(struct packer *k)
 {
 	const struct profile *p = k->p;
 	struct book_types head = { .n = p->ntypes };
-	struct value_type *types = xcalloc((size_t)p->ntypes + 1, sizeof(*types));
-	uint32_t number;
+	struct value_type *types = arena_many(&k->arena, p->ntypes, struct value_type);
 
 	head.period_type.type = string_of(k, p->period_type.type);
 	head.period_type.unit = string_of(k, p->period_type.unit);
@@ -241,9 +293,47 @@ static uint32_t find_head(struct packer *k)
 		types[i].type = string_of(k, p->types[i].type);
 		types[i].unit = string_of(k, p->types[i].unit);
 	}
-	number = book_add_head(k->b, &head, types);
-	free(types);
-	return number;
+	k->head = book_add_head(k->b, &head, types);
+}
+
+static void find_extras(struct packer *k)
+{
+	const struct profile *p = k->p;
+	uint32_t strings[EXTRAS] = { p->drop_frames, p->keep_frames, p->doc_url };
+
+	for (int i = 0; i < EXTRAS; i++)
+		k->extras[i] = string_of(k, strings[i]);
+	for (uint32_t i = 0; i < p->ncomments; i++)
+		k->comments[i] = string_of(k, p->comments[i]);
+}
+
+static void find_layout(struct packer *k)
+{
+	uint32_t n = k->p->nmappings;
+	struct placed *placed = arena_many(&k->arena, n, struct placed);
+
+	for (uint32_t i = 0; i < n; i++) {
+		placed[i].start = k->p->mappings[i].start;
+		placed[i].id = k->p->mappings[i].id;
+		placed[i].mapping = k->mapping_of[i];
+	}
+	k->layout = book_add_layout(k->b, placed, n);
+}
+
+uint32_t packer_find(struct packer *k, struct book *b, const struct profile *p)
+{
+	book_index(b);
+	packer_begin(k, b, p);
+	find_mappings(k);
+	find_functions(k);
+	find_locations(k);
+	find_labels(k);
+	find_stacks(k);
+	find_head(k);
+	find_extras(k);
+	find_layout(k);
+	b->mapped = book_mark(b);
+	return k->head;
 }
 
 /* ---- writing */
@@ -251,100 +341,56 @@ static uint32_t find_head(struct packer *k)
 static void put_samples(struct packer *k)
 {
 	const struct profile *p = k->p;
+	uint64_t *column = arena_many_raw(&k->arena, p->nsamples, uint64_t);
 
 	put_rows(&k->body, &k->dense, k->stack_of, p->nsamples);
 	for (uint32_t i = 0; i < p->nsamples; i++)
-		k->column[i] = k->labels_of[p->samples[i].labels];
-	put_column(&k->body, k->column, p->nsamples, true);
+		column[i] = k->labels_of[p->samples[i].labels];
+	put_column(&k->body, column, p->nsamples, true);
 	for (uint32_t t = 0; t < p->ntypes; t++) {
 		for (uint32_t i = 0; i < p->nsamples; i++)
-			k->column[i] = (uint64_t)sample_values(p, &p->samples[i])[t];
-		put_values(&k->body, k->column, p->nsamples, p->ntypes);
+			column[i] = (uint64_t)sample_values(p, &p->samples[i])[t];
+		put_values(&k->body, column, p->nsamples, p->ntypes);
 	}
 }
 
 static void put_extras(struct packer *k)
 {
-	const struct profile *p = k->p;
-	uint32_t strings[EXTRAS] = { p->drop_frames, p->keep_frames, p->doc_url };
-
 	for (int i = 0; i < EXTRAS; i++)
-		put_number(&k->body, string_of(k, strings[i]));
-	put_number(&k->body, p->ncomments);
-	for (uint32_t i = 0; i < p->ncomments; i++)
-		put_number(&k->body, string_of(k, p->comments[i]));
+		put_number(&k->body, k->extras[i]);
+	put_number(&k->body, k->p->ncomments);
+	for (uint32_t i = 0; i < k->p->ncomments; i++)
+		put_number(&k->body, k->comments[i]);
+	put_number(&k->body, 1 + k->layout);
 }
 
-static void put_layout(struct packer *k)
+static bool is_order_of_use(const struct uses *u, uint32_t n)
 {
-	uint32_t n = k->p->nmappings;
-	struct placed *placed = xcalloc((size_t)n + 1, sizeof(*placed));
+	bool ok = u->n == n;
 
-	for (uint32_t i = 0; i < n; i++) {
-		placed[i].start = k->p->mappings[i].start;
-		placed[i].id = k->p->mappings[i].id;
-		placed[i].mapping = k->mapping_of[i];
-	}
-	put_number(&k->body, 1 + book_add_layout(k->b, placed, n));
-	free(placed);
+	for (uint32_t i = 0; ok && i < n; i++)
+		ok = u->rows[i] == i;
+	return ok;
 }
 
-/* `rows` of a table, of which the profile uses `used` in that order. 0 is the next one of those
- * that is not there yet. */
-static void put_order(struct buf *out, const uint32_t *rows, size_t n, struct used *used)
+/* Row i of the profile is `rows[i]` of the book. 0 is the next one of those used that is not there
+ * yet. */
+static void put_order(struct buf *out, const uint32_t *rows, uint32_t n, const struct uses *uses)
 {
-	size_t next = 0;
-	uint32_t last = 0;
+	bool is_given = !is_order_of_use(uses, n);
+	uint32_t next = 0, last = 0;
 
-	used_rewind(used);
 	put_number(out, n);
-	buf_char(out, ORDER_GIVEN);
-	for (size_t i = 0; i < n; i++) {
-		while (next < used->n && used_has(used, used->rows[next]))
+	buf_char(out, is_given ? ORDER_GIVEN : ORDER_OF_USE);
+	for (uint32_t i = 0; is_given && i < n; i++) {
+		while (next < uses->n && uses->rows[next] < i)
 			next++;
-		if (next < used->n && used->rows[next] == rows[i])
+		if (next < uses->n && uses->rows[next] == i)
 			put_number(out, 0);
 		else
 			put_number(out, 1 + zigzag((int64_t)rows[i] - last));
-		used_mark(used, rows[i]);
 		last = rows[i];
 	}
-}
-
-static void put_order_of_use(struct buf *out, size_t n)
-{
-	put_number(out, n);
-	buf_char(out, ORDER_OF_USE);
-}
-
-static void put_order_of_locations(struct packer *k)
-{
-	struct used used;
-
-	if (k->has_locations_in_order) {
-		put_order_of_use(&k->body, k->p->nlocations);
-		return;
-	}
-	used_init(&used, k->b->locations.n);
-	for (uint32_t i = 0; i < k->p->nsamples; i++)
-		used_add_stack(&used, k->b, k->stack_of[i]);
-	put_order(&k->body, k->location_of, k->p->nlocations, &used);
-	used_release(&used);
-}
-
-static void put_order_of_functions(struct packer *k)
-{
-	struct used used;
-
-	if (k->has_functions_in_order) {
-		put_order_of_use(&k->body, k->p->nfunctions);
-		return;
-	}
-	used_init(&used, k->b->functions.n);
-	for (uint32_t i = 0; i < k->p->nlocations; i++)
-		used_add_functions(&used, k->b, k->location_of[i]);
-	put_order(&k->body, k->function_of, k->p->nfunctions, &used);
-	used_release(&used);
 }
 
 static void put_id(struct buf *out, uint64_t id, uint64_t *last)
@@ -359,7 +405,7 @@ static void put_locations(struct packer *k)
 	uint64_t last = 0;
 	bool is_plain = true;
 
-	put_order_of_locations(k);
+	put_order(&k->body, k->location_of, p->nlocations, &k->locations);
 	for (uint32_t i = 0; i < p->nlocations; i++)
 		is_plain &= p->locations[i].id == i + 1;
 	buf_char(&k->body, is_plain ? IDS_FROM_1 : IDS_GIVEN);
@@ -373,7 +419,7 @@ static void put_functions(struct packer *k)
 	uint64_t last = 0;
 	bool is_plain = true;
 
-	put_order_of_functions(k);
+	put_order(&k->body, k->function_of, p->nfunctions, &k->functions);
 	for (uint32_t i = 0; i < p->nfunctions; i++)
 		is_plain &= p->functions[i].id == i + 1;
 	buf_char(&k->body, is_plain ? IDS_FROM_1 : IDS_GIVEN);
@@ -381,56 +427,32 @@ static void put_functions(struct packer *k)
 		put_id(&k->body, p->functions[i].id, &last);
 }
 
-static void packer_init(struct packer *k, struct book *b, const struct profile *p)
+void packer_write(struct packer *k, struct buf *out)
 {
-	*k = (struct packer){ .b = b, .p = p };
-	k->string_of = xcalloc(p->strings->n, sizeof(uint32_t));
-	k->mapping_of = xcalloc((size_t)p->nmappings + 1, sizeof(uint32_t));
-	k->function_of = xcalloc((size_t)p->nfunctions + 1, sizeof(uint32_t));
-	k->location_of = xcalloc((size_t)p->nlocations + 1, sizeof(uint32_t));
-	k->labels_of = xcalloc((size_t)p->nlabel_sets + 1, sizeof(uint32_t));
-	k->stack_of = xcalloc((size_t)p->nsamples + 1, sizeof(uint32_t));
-	k->column = xcalloc((size_t)p->nsamples + 1, sizeof(uint64_t));
-}
+	struct book_head head = { .head = k->head,
+				  .time = k->p->time_nanos,
+				  .duration = k->p->duration_nanos,
+				  .period = k->p->period,
+				  .nsamples = k->p->nsamples };
+	size_t begin;
 
-static void packer_release(struct packer *k)
-{
-	free(k->string_of);
-	free(k->mapping_of);
-	free(k->function_of);
-	free(k->location_of);
-	free(k->labels_of);
-	free(k->stack_of);
-	free(k->column);
-	buf_release(&k->body);
-	buf_release(&k->dense);
+	put_samples(k);
+	put_extras(k);
+	put_locations(k);
+	put_functions(k);
+	begin = seal_begin(out);
+	put_head(out, &head);
+	if (!k->zstd)
+		k->zstd = ZSTD_createCCtx();
+	seal_end(out, begin, buf_view(&k->body), buf_view(&k->dense), PACK_LEVEL, k->zstd);
+	packer_end(k);
 }
 
 void book_pack(struct book *b, const struct profile *p, struct buf *out)
 {
-	struct packer k;
-	struct book_head head = { .time = p->time_nanos,
-				  .duration = p->duration_nanos,
-				  .period = p->period,
-				  .nsamples = p->nsamples };
-	size_t begin;
+	struct packer *k = packer_new();
 
-	book_index(b);
-	packer_init(&k, b, p);
-	find_mappings(&k);
-	find_functions(&k);
-	find_locations(&k);
-	find_labels(&k);
-	find_stacks(&k);
-	head.head = find_head(&k);
-	put_samples(&k);
-	put_extras(&k);
-	put_layout(&k);
-	put_locations(&k);
-	put_functions(&k);
-	begin = seal_begin(out);
-	put_head(out, &head);
-	seal_end(out, begin, buf_view(&k.body), buf_view(&k.dense), PACK_LEVEL);
-	packer_release(&k);
-	b->mapped = book_mark(b);
+	packer_find(k, b, p);
+	packer_write(k, out);
+	packer_free(k);
 }

@@ -164,6 +164,7 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	catalog_init(&s->catalog, params->max_series, params->max_service_series);
 	shelf_init(&s->shelf, s->params.max_memory);
 	pthread_mutex_init(&s->readers_lock, NULL);
+	pthread_mutex_init(&s->packers_lock, NULL);
 	keeper_init(&s->keeper);
 	if (open_all(s, e))
 		return s;
@@ -185,6 +186,10 @@ void store_close(struct store *s)
 	cap_end(&s->writer.cap);
 	shelf_release(&s->shelf);
 	catalog_release(&s->catalog);
+	for (size_t i = 0; i < s->packers.n; i++)
+		packer_free(s->packers.at[i]);
+	vec_release(&s->packers);
+	pthread_mutex_destroy(&s->packers_lock);
 	pthread_mutex_destroy(&s->readers_lock);
 	keeper_release(&s->keeper);
 	if (s->lock_fd >= 0)
@@ -248,38 +253,65 @@ static void write_totals(struct buf *out, const struct profile *p)
 	}
 }
 
-static bool pack(struct shelf_book *b, const struct profile *p, struct buf *packed,
-		 struct book_head *head, struct err *e)
-{
-	bool ok;
+/* ---- packers that nobody uses */
 
-	pthread_rwlock_wrlock(&b->lock);
-	book_pack(b->book, p, packed);
-	ok = book_read_head(b->book, buf_view(packed), head, e);
-	pthread_rwlock_unlock(&b->lock);
-	return ok;
+enum { MAX_PACKERS = 8 };
+
+static struct packer *take_packer(struct store *s)
+{
+	struct packer *k = NULL;
+
+	pthread_mutex_lock(&s->packers_lock);
+	if (s->packers.n)
+		k = s->packers.at[--s->packers.n];
+	pthread_mutex_unlock(&s->packers_lock);
+	return k ? k : packer_new();
 }
 
-static bool put_profile(struct store *s, const struct profile *p, struct writer_task *task,
+static void packer_back(struct store *s, struct packer *k)
+{
+	pthread_mutex_lock(&s->packers_lock);
+	if (s->packers.n < MAX_PACKERS) {
+		vec_push(&s->packers, k);
+		k = NULL;
+	}
+	pthread_mutex_unlock(&s->packers_lock);
+	packer_free(k);
+}
+
+static void pack(struct store *s, struct shelf_book *b, const struct profile *p,
+		 struct writer_task *task, struct buf *packed)
+{
+	struct packer *k = take_packer(s);
+
+	pthread_rwlock_wrlock(&b->lock);
+	task->head = packer_find(k, b->book, p);
+	pthread_rwlock_unlock(&b->lock);
+	packer_write(k, packed);
+	packer_back(s, k);
+	task->data = buf_view(packed);
+}
+
+static bool put_profile(struct store *s, const struct store_new *new, struct writer_task *task,
 			struct err *e)
 {
+	const struct profile *p = new->profile;
 	struct shelf_book *b = shelf_current(s, task->series->service, e);
 	struct buf packed = { 0 }, totals = { 0 };
-	struct book_head head;
-	bool ok = b && pack(b, p, &packed, &head, e);
+	bool ok = b;
 
-	if (ok) {
+	if (b) {
+		pack(s, b, p, task, &packed);
 		write_totals(&totals, p);
 		task->book = b;
-		task->head = head.head;
 		task->nsamples = p->nsamples;
 		task->duration = p->duration_nanos;
-		task->data = buf_view(&packed);
 		task->totals = buf_view(&totals);
+		if (new->let_go)
+			new->let_go(new->ctx);
 		ok = writer_do(s, task, e);
-	}
-	if (b)
 		shelf_put_back(s, b);
+	}
 	buf_release(&packed);
 	buf_release(&totals);
 	return ok;
@@ -379,7 +411,7 @@ bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	if (new->profile) {
 		task.process =
 			new->process ? new->process : process_of(new->instance, new->profile);
-		ok = put_profile(s, new->profile, &task, e);
+		ok = put_profile(s, new, &task, e);
 	} else {
 		task.data = new->bytes;
 		ok = writer_do(s, &task, e);

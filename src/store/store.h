@@ -82,6 +82,10 @@ struct store_new {
 	int64_t process;	       /* as store_meta has told it; 0: see delta.h */
 	const struct profile *profile; /* or NULL: */
 	struct str bytes;	       /* what is kept as it is */
+	/* Or NULL: called once the profile is not needed any more, which is before it is durable.
+	 * Not if it is refused before that. */
+	void (*let_go)(void *ctx);
+	void *ctx;
 };
 /* Returns when it is durable. ERR_LIMIT: it is refused, and e->text begins with the limit's name;
  * ERR_IO: the disk is full or broken. `meta`, in `a`, is what is known of it then. */

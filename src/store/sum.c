@@ -461,7 +461,7 @@ void book_sum_pack(const struct book_sum *s, struct buf *out)
 	put_extras(s, &body);
 	put_tables(s, &body, left, head.nsamples);
 	put_head(out, &head);
-	seal_end(out, begin, buf_view(&body), buf_view(&dense), PACK_LEVEL);
+	seal_end(out, begin, buf_view(&body), buf_view(&dense), PACK_LEVEL, NULL);
 	buf_release(&body);
 	buf_release(&dense);
 	free(left);

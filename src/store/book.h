@@ -89,4 +89,16 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 				     double cum),
 			void *ctx);
 
+/* ---- one function in packed profiles of one book */
+
+struct book_probe;
+/* Of a function by its whole name, which must stay: samples that have it anywhere, or with
+ * `is_flat` those that are in it. */
+struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat);
+void book_probe_free(struct book_probe *p);
+/* What such samples of a profile, whose head must be this, have of a type. The book may grow
+ * between calls. */
+bool book_probe_read(struct book_probe *p, struct str packed, uint32_t head, uint32_t type,
+		     double *value, struct err *e);
+
 #endif

@@ -38,8 +38,8 @@ struct charting {
 	uint64_t seed;
 	size_t max_points;
 	struct run run;
-	struct shelf_book *book; /* that was used last */
-	double found;		 /* weight of the function in a profile */
+	struct shelf_book *book;  /* that was used last */
+	struct book_probe *probe; /* of it, for the function */
 };
 
 /* ---- lines and points */
@@ -140,38 +140,21 @@ static bool add_value(struct charting *c, const struct scan_row *row, uint32_t l
 
 /* ---- values of a profile */
 
-static void find_function(void *ctx, struct str name, struct str file, double flat, double cum)
+static bool function_value(struct charting *c, const struct scan_row *row, uint32_t type,
+			   double *value, struct err *e)
 {
-	struct charting *c = ctx;
-
-	(void)file;
-	if (str_eq(name, c->params->function))
-		c->found += c->params->is_flat ? flat : cum;
-}
-
-static bool function_value(struct charting *c, const struct book *b, const struct scan_row *row,
-			   uint32_t type, double *value, struct err *e)
-{
-	struct book_sum *sum = book_sum_new(b);
-	struct book_head head;
-	double *factors = NULL;
-	bool ok = book_read_head(b, row->data, &head, e);
-
-	if (ok) {
-		ok = (head.head == row->head && type < head.ntypes) ||
-		     err_set(e, ERR_FORMAT, "a row and its profile do not agree");
-		factors = xcalloc((size_t)head.ntypes + 1, sizeof(*factors));
-		for (uint32_t t = 0; ok && t < head.ntypes; t++)
-			factors[t] = row->factors ? row->factors[t] : 1;
+	if (!c->probe)
+		c->probe = book_probe_new(c->book->book, c->params->function, c->params->is_flat);
+	/* In a run of differences most rows do not count. */
+	if (row->factors && row->factors[type] == 0) {
+		*value = 0;
+		return true;
 	}
-	ok = ok && book_sum_add(sum, row->data, factors, e);
-	c->found = 0;
-	if (ok)
-		book_sum_functions(sum, type, find_function, c);
-	*value = c->found;
-	free(factors);
-	book_sum_free(sum);
-	return ok;
+	if (!book_probe_read(c->probe, row->data, row->head, type, value, e))
+		return err_wrap(e, "a profile of service \"%.*s\"",
+				STR_ARG(row->series->service_name));
+	*value *= row->factors ? row->factors[type] : 1;
+	return true;
 }
 
 static bool total_value(const struct scan_row *row, uint32_t type, double *value, struct err *e)
@@ -220,18 +203,26 @@ static bool add_locked(struct charting *c, const struct scan_row *row, struct er
 	if (!learn(c, row, type, line, e))
 		return false;
 	if (c->params->function.n)
-		ok = function_value(c, c->book->book, row, type, &value, e);
+		ok = function_value(c, row, type, &value, e);
 	else
 		ok = total_value(row, type, &value, e);
 	return ok && add_value(c, row, line, value, e);
+}
+
+static void put_back(struct charting *c)
+{
+	book_probe_free(c->probe);
+	c->probe = NULL;
+	if (c->book)
+		shelf_put_back(c->s, c->book);
+	c->book = NULL;
 }
 
 static bool turn_to_book(struct charting *c, int64_t id, struct err *e)
 {
 	if (c->book && c->book->id == id)
 		return true;
-	if (c->book)
-		shelf_put_back(c->s, c->book);
+	put_back(c);
 	c->book = shelf_take(c->s, id, e);
 	return c->book;
 }
@@ -315,8 +306,7 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e);
 	if (ok)
 		make_lines(&c, a, lines, n);
-	if (c.book)
-		shelf_put_back(s, c.book);
+	put_back(&c);
 	strings_release(&c.strings);
 	vec_release(&c.lines);
 	vec_release(&c.points);

@@ -1,0 +1,128 @@
+/* probe.c - how much of packed profiles one function has: which stacks have it is found once for
+ * a book, and of a profile only the numbers of stacks and the values of one type are read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/pack.h"
+
+struct book_probe {
+	const struct book *b;
+	struct str function;
+	bool is_flat;
+	uint32_t name;	  /* its number, or NONE */
+	size_t nstrings;  /* among which it was looked for */
+	vec(bool) stacks; /* have it; of those that there were when it was last looked */
+	/* of the profile that is being read */
+	uint32_t *rows;
+	uint64_t *column;
+	size_t nrows;
+	struct unpacker u;
+};
+
+struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat)
+{
+	struct book_probe *p = xcalloc(1, sizeof(*p));
+
+	p->b = p->u.b = b;
+	p->function = function;
+	p->is_flat = is_flat;
+	p->name = NONE;
+	return p;
+}
+
+void book_probe_free(struct book_probe *p)
+{
+	if (!p)
+		return;
+	vec_release(&p->stacks);
+	sealed_release(&p->u.s);
+	free(p->rows);
+	free(p->column);
+	free(p);
+}
+
+/* ---- which stacks */
+
+static bool has_function(const struct book_probe *p, uint32_t location)
+{
+	const struct book_location *l = &p->b->locations.at[location];
+	uint32_t nlines = p->is_flat && l->nlines ? 1 : l->nlines;
+
+	for (uint32_t i = 0; i < nlines; i++) {
+		uint32_t function = p->b->lines.at[l->first_line + i].function;
+
+		if (function != NONE && p->b->functions.at[function].name == p->name)
+			return true;
+	}
+	return false;
+}
+
+static bool stack_has_function(const struct book_probe *p, struct range stack)
+{
+	uint32_t n = p->is_flat && stack.n ? 1 : stack.n;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (has_function(p, p->b->frames.at[stack.first + i]))
+			return true;
+	return false;
+}
+
+/* The book may have grown. What was there before the name was has not got it. */
+static void look(struct book_probe *p)
+{
+	const struct book *b = p->b;
+
+	for (; p->name == NONE && p->nstrings < b->strings.n; p->nstrings++)
+		if (str_eq(b->strings.at[p->nstrings], p->function))
+			p->name = (uint32_t)p->nstrings;
+	while (p->stacks.n < b->stacks.n) {
+		bool has = p->name != NONE && stack_has_function(p, b->stacks.at[p->stacks.n]);
+
+		vec_push(&p->stacks, has);
+	}
+}
+
+/* ---- profiles */
+
+static void reserve(struct book_probe *p, size_t n)
+{
+	if (n <= p->nrows)
+		return;
+	p->rows = xrealloc(p->rows, n * sizeof(*p->rows));
+	p->column = xrealloc(p->column, n * sizeof(*p->column));
+	p->nrows = n;
+}
+
+static bool add_up(struct book_probe *p, uint32_t type, double *value, struct err *e)
+{
+	struct reader *r = &p->u.s.body;
+	uint32_t n = p->u.head.nsamples;
+
+	reserve(p, (size_t)n + 1);
+	get_rows(r, &p->u.s.dense, p->rows, n);
+	get_column(r, p->column, n, true); /* labels */
+	for (uint32_t t = 0; t <= type; t++)
+		get_values(r, p->column, n, p->u.head.ntypes);
+	for (uint32_t i = 0; i < n && !r->is_bad; i++) {
+		if (p->rows[i] >= p->stacks.n)
+			return err_set(e, ERR_FORMAT, "samples are of another book");
+		if (p->stacks.at[p->rows[i]])
+			*value += (double)(int64_t)p->column[i];
+	}
+	return !r->is_bad || err_set(e, ERR_FORMAT, "samples are broken");
+}
+
+bool book_probe_read(struct book_probe *p, struct str packed, uint32_t head, uint32_t type,
+		     double *value, struct err *e)
+{
+	bool ok = unpacker_open(&p->u, packed, e);
+
+	*value = 0;
+	if (ok && (p->u.head.head != head || type >= p->u.head.ntypes))
+		ok = err_set(e, ERR_FORMAT, "its sample types are not those that are noted");
+	if (ok) {
+		look(p);
+		ok = p->name == NONE || add_up(p, type, value, e);
+	}
+	return ok || err_wrap(e, "packed profile");
+}

@@ -106,8 +106,8 @@ static bool add_up(struct book_probe *p, uint32_t type, double *value, struct er
 	for (uint32_t i = 0; i < n && !r->is_bad; i++) {
 		if (p->rows[i] >= p->stacks.n)
 			return err_set(e, ERR_FORMAT, "samples are of another book");
-		if (p->stacks.at[p->rows[i]])
-			*value += (double)(int64_t)p->column[i];
+		/* No branch: nobody can guess which stacks have it. */
+		*value += (double)((int64_t)p->column[i] & -(int64_t)p->stacks.at[p->rows[i]]);
 	}
 	return !r->is_bad || err_set(e, ERR_FORMAT, "samples are broken");
 }

@@ -9,6 +9,7 @@
 enum {
 	SWALLOW_BYTES = 8 << 20, /* of a body that is refused, so that its sender reads why */
 	MAX_GRANT_BYTES = 1 << 20,
+	CALL_BYTES = 16 << 10, /* most calls need no more */
 };
 
 static bool is_loopback(const struct sockaddr *a)
@@ -35,9 +36,13 @@ void *exchange_on_target(void *server, const char *target, struct MHD_Connection
 	x->server = server;
 	x->connection = connection;
 	x->call.abandoned = &x->abandoned;
-	x->raw_target = str_of(str_dup(&x->call.arena, str_of(target)));
 	x->peer =
 		x->server->mhd.info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	if (!x->peer->calls.kept)
+		arena_reserve(&x->peer->calls, CALL_BYTES);
+	x->call.arena = x->peer->calls;
+	x->peer->calls = (struct arena){ 0 };
+	x->raw_target = str_of(str_dup(&x->call.arena, str_of(target)));
 	return x;
 }
 
@@ -70,11 +75,12 @@ void exchange_on_completed(void *server, struct MHD_Connection *connection, void
 	x->sent.is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
 	if (x->server->params.done)
 		x->server->params.done(x->server->params.ctx, &x->call, &x->sent);
-	peer_set_deadline(server, x->peer, http_now_ms(), 0); /* for the next request */
-	peer_set_held(server, x->peer, 0);
+	peer_set_deadline(server, x->peer, http_now_ms(), 0, 0); /* for the next request */
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
-	arena_release(&x->call.arena);
+	arena_rewind(&x->call.arena);
+	arena_release(&x->peer->calls);
+	x->peer->calls = x->call.arena;
 	free(x);
 	*exchange = NULL;
 }
@@ -179,7 +185,7 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 
 	if (x->reply.status) { /* refused */
 		x->swallowed += n;
-		peer_set_deadline(x->server, x->peer, x->start_ms, x->swallowed);
+		peer_set_deadline(x->server, x->peer, x->start_ms, x->swallowed, 0);
 		return x->swallowed <= SWALLOW_BYTES ? MHD_YES : MHD_NO;
 	}
 	if (params->grow && x->body.n + n > x->granted_bytes) {
@@ -193,9 +199,10 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 		x->body = (struct buf){ 0 };
 		return MHD_YES;
 	}
+	if (!x->body.n && x->call.announced_bytes <= FIRST_GRANT_BYTES)
+		buf_room(&x->body, x->call.announced_bytes);
 	buf_add(&x->body, upload, n);
-	peer_set_deadline(x->server, x->peer, x->start_ms, x->body.n);
-	peer_set_held(x->server, x->peer, x->body.n);
+	peer_set_deadline(x->server, x->peer, x->start_ms, x->body.n, x->body.n);
 	return MHD_YES;
 }
 

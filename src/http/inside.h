@@ -36,6 +36,7 @@ struct peer {
 	const char *address;
 	struct str client;
 	struct arena arena;
+	struct arena calls; /* kept for its next exchange */
 };
 
 struct exchange {
@@ -91,9 +92,10 @@ static inline int64_t http_now_ms(void)
 
 /* ---- peers.c */
 
-/* Gives a peer its time, from `start_ms` on, to send or to read that many bytes. */
-void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes);
-void peer_set_held(struct http_server *s, struct peer *peer, size_t nbytes);
+/* Gives a peer its time, from `start_ms` on, to send or to read that many bytes, while we hold so
+ * many for it. */
+void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes,
+		       size_t held_bytes);
 /* Called with the lock. */
 void peers_shut_late(struct http_server *s);
 /* libmicrohttpd has opened a connection, or has closed one. */

@@ -9,20 +9,15 @@
 
 enum { HOLDER_MS = 3000 }; /* that a slow peer may hold memory that others wait for */
 
-void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes)
+void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes,
+		       size_t held_bytes)
 {
 	pthread_mutex_lock(&s->lock);
 	peer->since_ms = start_ms;
+	peer->held_bytes = held_bytes;
 	if (!peer->is_shut)
 		peer->deadline_ms = start_ms + (int64_t)s->params.patience_s * 1000 +
 				    (int64_t)(nbytes * 1000 / s->params.least_bytes_per_s);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void peer_set_held(struct http_server *s, struct peer *peer, size_t nbytes)
-{
-	pthread_mutex_lock(&s->lock);
-	peer->held_bytes = nbytes;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -134,7 +129,7 @@ static void on_open(struct http_server *s, struct MHD_Connection *connection, vo
 	setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (http_tls_is_on(&s->tls))
 		begin_tls(s, connection, peer);
-	peer_set_deadline(s, peer, http_now_ms(), 0);
+	peer_set_deadline(s, peer, http_now_ms(), 0, 0);
 	pthread_mutex_lock(&s->lock);
 	s->stats.naccepted++;
 	shed_peer(s);
@@ -161,5 +156,6 @@ void peers_on_connection(void *server, struct MHD_Connection *connection, void *
 	pthread_mutex_unlock(&s->lock);
 	http_tls_drop(&s->tls, peer->keys);
 	arena_release(&peer->arena);
+	arena_release(&peer->calls);
 	free(peer);
 }

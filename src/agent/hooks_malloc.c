@@ -190,7 +190,7 @@ bool malloc_is_first(const char *name)
 	set_searching(true);
 	first = find_first(name);
 	set_searching(false);
-	return first && is_ours(first);
+	return !first || is_ours(first); /* it may be that only a stub comes before us */
 }
 
 /* jemalloc has no pvalloc, for one: that of libc would give memory that jemalloc cannot free. */

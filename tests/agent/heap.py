@@ -134,6 +134,9 @@ def linked_in():
         e = dict(os.environ, LD_PRELOAD=preload, KILN_HEAP_PROFILE=work + "/address.pb.gz", KILN_HEAP_RATE="1")
         p = subprocess.run([program], env=e, stderr=subprocess.PIPE, text=True, timeout=20)
         check(p.returncode == 0, f"stubs of malloc, with {' '.join(map(os.path.basename, preload.split()))}", p.returncode, p.stderr)
+        if preload.startswith(AGENT):
+            found = [v for name, v in read(work + "/address.pb.gz")[0].items() if name == "main"]
+            check(p.stderr == "" and found and found[0][0] >= 4000, "what is allocated through stubs is seen", found, p.stderr)
 
 
 def estimates():

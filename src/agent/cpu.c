@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,14 +104,41 @@ static struct cpu_timer *other_timer(uint32_t tid, uint32_t content)
 	return NULL;
 }
 
+/* Which timers of other threads were ever somebody's: few, and they lie far apart. */
+static atomic_ullong others_used[(TIMERS_MAX - OTHERS) / 64];
+
+static void use_other(const struct cpu_timer *t)
+{
+	size_t i = (size_t)(t - cpu_timers) - OTHERS;
+
+	atomic_fetch_or(&others_used[i / 64], 1ull << i % 64);
+}
+
+/* The first that was used, from number `i` on. */
+static uint32_t next_used(uint32_t i)
+{
+	uint32_t places = threads_places() < OTHERS ? threads_places() : OTHERS;
+
+	if (i >= places && i < OTHERS)
+		i = OTHERS;
+	while (i >= OTHERS && i < TIMERS_MAX) {
+		uint32_t at = i - OTHERS;
+		uint64_t bits = atomic_load_explicit(&others_used[at / 64], memory_order_relaxed) >>
+				at % 64;
+
+		if (bits)
+			return i + (uint32_t)__builtin_ctzll(bits);
+		i += 64 - at % 64;
+	}
+	return i;
+}
+
 /* The timer after number `i`, -1 at first, that is somebody's; TIMERS_MAX: there is none. */
 static uint32_t next_timer(uint32_t i)
 {
-	uint32_t places = threads_places() < OTHERS ? threads_places() : OTHERS, tid;
+	uint32_t tid;
 
-	for (i++; cpu_timers && i < TIMERS_MAX; i++) {
-		if (i >= places && i < OTHERS)
-			i = OTHERS;
+	for (i = next_used(i + 1); cpu_timers && i < TIMERS_MAX; i = next_used(i + 1)) {
 		tid = atomic_load_explicit(&cpu_timers[i].tid, memory_order_relaxed);
 		if (tid && tid != TIMER_ENDING)
 			return i;
@@ -338,9 +366,12 @@ static bool has_tid(const uint32_t *tids, uint32_t n, uint32_t tid)
 static bool add_other(uint32_t tid, bool from_now)
 {
 	struct cpu_timer *t = other_timer(tid, 0);
-	int error =
-		t ? start_timer(t, tid, from_now ? read_clock(clock_of(tid)) : 0, NULL) : EAGAIN;
+	int error = EAGAIN;
 
+	if (t) {
+		use_other(t);
+		error = start_timer(t, tid, from_now ? read_clock(clock_of(tid)) : 0, NULL);
+	}
 	if (error)
 		lack_timer(error);
 	return !error;
@@ -703,14 +734,36 @@ const struct agent_profile profile_cpu = {
 
 /* ---- the part */
 
+/* How many threads there are, which is quicker than which; 0: not known. */
+static uint64_t count_threads(void)
+{
+	struct stat tasks;
+
+	return stat("/proc/self/task", &tasks) == 0 ? (uint64_t)tasks.st_nlink : 0;
+}
+
+/* As many threads as last time are mostly the same. */
+static void look_for_threads(int64_t now)
+{
+	static uint64_t last_count;
+	static int64_t last;
+	uint64_t count = count_threads();
+	uint32_t n = 0;
+
+	if (!count || count != last_count || now - last >= SECOND) {
+		n = atomic_load(&is_on) && period ? scan_threads(false) : 0;
+		last_count = count;
+		last = now;
+	}
+	next_scan = now + (n > FEW_THREADS ? SECOND : SECOND / 4);
+}
+
 static int64_t work(int64_t now)
 {
 	if (!atomic_load(&is_on))
 		return INT64_MAX;
 	if (now >= next_scan && lock_try(&lock)) {
-		uint32_t n = atomic_load(&is_on) && period ? scan_threads(false) : 0;
-
-		next_scan = now + (n > FEW_THREADS ? SECOND : SECOND / 4);
+		look_for_threads(now);
 		lock_give(&lock);
 	}
 	samples_drain();

@@ -57,6 +57,18 @@ static void set_string(union field f, struct arena *a, struct str value)
 	*f.string = value.n ? str_dup(a, value) : "";
 }
 
+static void add_string(union field f, struct arena *a, struct str value)
+{
+	struct buf both = { 0 };
+
+	buf_str(&both, value);
+	if (value.n && **f.string)
+		buf_char(&both, ',');
+	buf_puts(&both, *f.string);
+	set_string(f, a, buf_view(&both));
+	buf_release(&both);
+}
+
 bool option_set_flag(const struct option_def *d, void *options, struct arena *a, struct str value,
 		     struct err *e)
 {
@@ -75,6 +87,9 @@ bool option_set_flag(const struct option_def *d, void *options, struct arena *a,
 		break;
 	case OPTION_STRING:
 		set_string(f, a, value);
+		break;
+	case OPTION_LIST:
+		add_string(f, a, value);
 		break;
 	case OPTION_CHOICE:
 		r = NUMBER_SYNTAX;
@@ -153,6 +168,9 @@ bool option_set(const struct option_table *t, const struct option_def *d, void *
 		return true;
 	case OPTION_STRING:
 		set_string(f, a, value);
+		return true;
+	case OPTION_LIST:
+		add_string(f, a, value);
 		return true;
 	case OPTION_CHOICE:
 		return set_choice(t, d, f.choice, value, e);
@@ -236,6 +254,7 @@ void option_print(struct buf *out, const struct option_table *t, const struct op
 		print_float(out, *(const double *)p);
 		break;
 	case OPTION_STRING:
+	case OPTION_LIST:
 		buf_puts(out, *(const char *const *)p);
 		break;
 	case OPTION_CHOICE:

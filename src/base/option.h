@@ -3,7 +3,8 @@
  *
  * The options live in a plain struct of the caller's; a row of the table says where. C types of the
  * fields: BOOL bool, INT int64_t, FLOAT double, STRING const char * (never NULL), TIME int64_t in
- * nanoseconds, BYTES int64_t (both as base/amount.h reads them), CHOICE int, which is 0 when
+ * nanoseconds, BYTES int64_t (both as base/amount.h reads them), LIST const char * (each value goes
+ * before those that were set earlier, with a comma between them), CHOICE int, which is 0 when
  * nothing was chosen, else 1 + the index of the choice in the table. So a struct of options can be
  * copied, and its copy changed for one report. Strings that are set go to the arena that is given.
  *
@@ -29,6 +30,7 @@ enum option_type {
 	OPTION_CHOICE,
 	OPTION_TIME,
 	OPTION_BYTES,
+	OPTION_LIST,
 };
 
 struct option_def {

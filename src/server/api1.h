@@ -73,9 +73,9 @@ struct endpoint {
 #define ENDPOINT_PARAMS(table) .params = (table), .nparams = sizeof(table) / sizeof(*(table))
 
 /* All of them. Each has a handler for routes.def, such as api1_services. */
-#define API1_ENDPOINTS(each)                                                                    \
-	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile) \
-		each(merge) each(diff) each(top) each(series) each(delete) each(stats)          \
+#define API1_ENDPOINTS(each)                                                                      \
+	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile)   \
+		each(merge) each(diff) each(top) each(series) each(keep) each(delete) each(stats) \
 			each(refusals) each(openapi)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \

@@ -1,6 +1,8 @@
 /* api1_keep.c - how much there is, and less of it. */
 #include "server/api1_params.h"
 
+#include "base/amount.h"
+#include "server/keep_rules.h"
 #include "server/log.h"
 
 /* What is gone should not be a riddle. */
@@ -98,4 +100,129 @@ const struct endpoint endpoint_stats = {
 		"puts, commits, deleted and thinned are since the start.",
 	.answer = "Stats",
 	.run = run_stats,
+};
+
+/* ---- for how long */
+
+static const char *const tiers[] = { "raw", "minute", "hour", "day" };
+enum { NTIERS = sizeof(tiers) / sizeof(*tiers) };
+
+/* null: as for all. */
+static void put_ages(struct buf *out, struct store_rule *rule)
+{
+	for (size_t i = 0; i < NTIERS; i++) {
+		int64_t age = *keep_rule_age(rule, str_of(tiers[i]));
+
+		buf_printf(out, "%s\"%s\":", i ? "," : "", tiers[i]);
+		if (age < 0) {
+			buf_puts(out, "null");
+			continue;
+		}
+		buf_char(out, '"');
+		amount_print_time(out, age);
+		buf_char(out, '"');
+	}
+}
+
+static void put_rules(struct request *q, struct buf *out)
+{
+	const struct server_options *o = q->c->server->options;
+	struct store_rule all = { .raw_ns = o->keep_raw,
+				  .minute_ns = o->keep_minute,
+				  .hour_ns = o->keep_hour,
+				  .day_ns = o->keep_day };
+	struct store_rule *rules;
+	size_t n;
+
+	store_rules(q->c->server->store, q->a, &rules, &n);
+	buf_puts(out, "{\"all\":{");
+	put_ages(out, &all);
+	buf_puts(out, "},\"services\":[");
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, i ? ",{\"service\":" : "{\"service\":");
+		json_put(out, rules[i].service);
+		buf_printf(out, ",\"stored\":%s,", rules[i].is_stored ? "true" : "false");
+		put_ages(out, &rules[i]);
+		buf_char(out, '}');
+	}
+	buf_puts(out, "]}\n");
+}
+
+static bool read_ages(const struct request *q, struct store_rule *rule, size_t *n, struct err *e)
+{
+	*rule = keep_rule_new(request_text(q, "service"));
+	*n = 0;
+	for (size_t i = 0; i < NTIERS; i++) {
+		const struct value *v = request_param(q, tiers[i]);
+
+		if (!v->is_set)
+			continue;
+		++*n;
+		if (!amount_parse_time(v->text, keep_rule_age(rule, str_of(tiers[i])), e))
+			return err_wrap(e, "%s", tiers[i]);
+	}
+	return true;
+}
+
+static bool change_rule(struct request *q, bool is_drop, struct err *e)
+{
+	struct store *store = q->c->server->store;
+	struct store_rule rule;
+	size_t n;
+
+	if (!read_ages(q, &rule, &n, e))
+		return false;
+	if (!rule.service.n)
+		return err_set(e, ERR_USAGE, "service is missing");
+	if (is_drop ? n > 0 : n == 0)
+		return err_set(e, ERR_USAGE,
+			       is_drop ? "an age makes no sense here"
+				       : "raw, minute, hour and day are missing");
+	if (is_drop ? !store_drop_rule(store, rule.service, e) : !store_set_rule(store, &rule, e))
+		return false;
+	log_info("%.*s changed how long %.*s is kept",
+		 STR_ARG(q->c->who.n ? q->c->who : STR("somebody")), STR_ARG(rule.service));
+	return true;
+}
+
+static bool run_keep(struct request *q, struct buf *out, struct err *e)
+{
+	struct str method = q->c->http->method;
+	bool is_drop = str_eq(method, STR("DELETE"));
+
+	if ((is_drop || str_eq(method, STR("PUT"))) && !change_rule(q, is_drop, e))
+		return false;
+	put_rules(q, out);
+	return true;
+}
+
+#define PARAM_AGE(tier, what)                                                                    \
+	{                                                                                        \
+		.name = tier, .kind = PARAM_TEXT,                                                \
+		.help = "To be set: for how long " what " are kept, as 14d; 0 is for ever. Not " \
+			"given: as for all services."                                            \
+	}
+
+static const struct param keep_params[] = {
+	{ .name = "service",
+	  .kind = PARAM_TEXT,
+	  .help = "To be set or dropped: its name, or a pattern, in which * is any text." },
+	PARAM_AGE("raw", "single profiles"),
+	PARAM_AGE("minute", "sums of a minute"),
+	PARAM_AGE("hour", "sums of an hour"),
+	PARAM_AGE("day", "sums of a day"),
+};
+
+const struct endpoint endpoint_keep = {
+	.path = "/api/1/keep",
+	.details =
+		"How long what is kept: of all services, as the options say, and of those that "
+		"have "
+		"times of their own. PUT sets those of a service, DELETE drops them; they are "
+		"stored "
+		"beside the profiles and go before those of --keep-service. All answer with what "
+		"holds then.",
+	ENDPOINT_PARAMS(keep_params),
+	.answer = "Keep",
+	.run = run_keep,
 };

@@ -39,6 +39,7 @@ struct reader {
 	struct arena *a;
 	yaml_parser_t *parser;
 	struct buf key;				    /* of where we are: "max", then "max-memory" */
+	struct buf rules;			    /* of single services */
 	bool is_set[sizeof(struct server_options)]; /* of rows, which are fewer */
 	struct err *e;
 };
@@ -73,11 +74,58 @@ static struct str scalar_text(const yaml_event_t *event)
 	return (struct str){ (const char *)event->data.scalar.value, event->data.scalar.length };
 }
 
+/* Of the same length. */
+static bool is_same_key(struct str key, const char *name)
+{
+	for (size_t i = 0; i < key.n; i++)
+		if (key.p[i] != name[i] && !(key.p[i] == '_' && name[i] == '-'))
+			return false;
+	return true;
+}
+
+/* services: {batch: {keep-raw: 2d}} is keep-service: batch:raw=2d. The name of a service stays as
+ * it is written. */
+static bool is_rule(struct reader *r, struct str value, struct buf *rule)
+{
+	static const char *const tiers[] = { "raw", "minute", "hour", "day" };
+	struct str key = buf_view(&r->key), prefix = STR("services-");
+
+	for (size_t i = 0; i < sizeof(tiers) / sizeof(*tiers); i++) {
+		char suffix[20];
+		size_t n = (size_t)snprintf(suffix, sizeof(suffix), "-keep-%s", tiers[i]);
+
+		if (key.n <= prefix.n + n || !str_has_prefix(key, prefix) ||
+		    !is_same_key(str_from(key, key.n - n), suffix))
+			continue;
+		buf_printf(rule, "%.*s:%s=%.*s", (int)(key.n - prefix.n - n), key.p + prefix.n,
+			   tiers[i], STR_ARG(value));
+		return true;
+	}
+	return false;
+}
+
+static bool set_rule(struct reader *r, const yaml_mark_t *at, struct str rule)
+{
+	if (r->rules.n)
+		buf_char(&r->rules, ',');
+	buf_str(&r->rules, rule);
+	return !memchr(rule.p, ',', rule.n) ||
+	       fail(r, at, "the name of a service in this file has no comma");
+}
+
 static bool set_value(struct reader *r, const yaml_mark_t *at, struct str value)
 {
-	const struct option_def *d = find_key(&r->key);
+	struct buf rule = { 0 };
+	const struct option_def *d;
 	size_t row;
 
+	if (is_rule(r, value, &rule)) {
+		bool ok = set_rule(r, at, buf_view(&rule));
+
+		buf_release(&rule);
+		return ok;
+	}
+	d = find_key(&r->key);
 	if (!d || str_eq(str_of(d->name), STR("config")))
 		return fail(r, at, "there is no option \"%.*s\"; kiln serve --help lists them",
 			    STR_ARG(buf_view(&r->key)));
@@ -86,7 +134,8 @@ static bool set_value(struct reader *r, const yaml_mark_t *at, struct str value)
 		return fail(r, at, "%s is set twice", d->name);
 	r->is_set[row] = true;
 	/* What is empty, or null, is as if it were not there. */
-	if (d->type != OPTION_STRING && (!value.n || str_eq(value, STR("~"))))
+	if (d->type != OPTION_STRING && d->type != OPTION_LIST &&
+	    (!value.n || str_eq(value, STR("~"))))
 		return true;
 	if (option_set(&server_option_table, d, r->options, r->a, value, r->e))
 		return true;
@@ -197,6 +246,13 @@ static bool read_document(struct reader *r)
 	}
 }
 
+static bool set_rules(struct reader *r)
+{
+	const struct option_def *d = option_find(&server_option_table, STR("keep-service"));
+
+	return option_set(&server_option_table, d, r->options, r->a, buf_view(&r->rules), r->e);
+}
+
 bool config_read(struct server_options *o, struct arena *a, struct str yaml, struct err *e)
 {
 	yaml_parser_t parser;
@@ -206,8 +262,9 @@ bool config_read(struct server_options *o, struct arena *a, struct str yaml, str
 	if (!yaml_parser_initialize(&parser))
 		return err_set(e, ERR_IO, "no memory to read YAML");
 	yaml_parser_set_input_string(&parser, (const unsigned char *)yaml.p, yaml.n);
-	ok = read_document(&r);
+	ok = read_document(&r) && set_rules(&r);
 	buf_release(&r.key);
+	buf_release(&r.rules);
 	yaml_parser_delete(&parser);
 	return ok;
 }

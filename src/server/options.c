@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "server/keep_rules.h"
+
 #define OPTION_SECOND INT64_C(1000000000)
 #define OPTION_DAY (86400 * OPTION_SECOND)
 #define OPTION_MB (INT64_C(1) << 20)
@@ -39,6 +41,18 @@ static bool check_signs(const struct server_options *o, struct err *e)
 	return true;
 }
 
+static bool check_rules(const struct server_options *o, struct err *e)
+{
+	struct arena scratch = { 0 };
+	struct store_rule *rules;
+	size_t n;
+	bool ok = keep_rules_parse(&scratch, str_of(o->keep_service), &rules, &n, e) ||
+		  err_wrap(e, "--keep-service");
+
+	arena_release(&scratch);
+	return ok;
+}
+
 bool server_options_check(const struct server_options *o, struct err *e)
 {
 	if (!*o->data)
@@ -48,9 +62,10 @@ bool server_options_check(const struct server_options *o, struct err *e)
 	if (o->max_series > UINT32_MAX || o->threads > 1024)
 		return err_set(e, ERR_USAGE, "--max-series or --threads is too large");
 	if (o->max_disk && o->max_disk < MIN_DISK)
-		return err_set(e, ERR_USAGE,
-			       "--max-disk must be %d MB or more, or 0 for no limit: the database's "
-			       "log needs some of it",
-			       (int)(MIN_DISK / OPTION_MB));
-	return check_signs(o, e);
+		return err_set(
+			e, ERR_USAGE,
+			"--max-disk must be %d MB or more, or 0 for no limit: the database's "
+			"log needs some of it",
+			(int)(MIN_DISK / OPTION_MB));
+	return check_rules(o, e) && check_signs(o, e);
 }

@@ -15,6 +15,7 @@
 #define SERVER_FIELD_STRING const char *
 #define SERVER_FIELD_TIME int64_t
 #define SERVER_FIELD_BYTES int64_t
+#define SERVER_FIELD_LIST const char *
 
 struct server_options {
 #define OPT(type, field, flag, profefe, initial, value, help) SERVER_FIELD_##type field;

@@ -17,6 +17,7 @@
 #include "http/address.h"
 #include "server/gate.h"
 #include "server/limits.h"
+#include "server/keep_rules.h"
 #include "server/log.h"
 #include "server/routes.h"
 #include "server/self.h"
@@ -145,8 +146,13 @@ static void log_store(void *ctx, const char *line)
 	log_info("%s", line);
 }
 
-static struct store *open_store(const struct server_options *o, struct err *e)
+static struct store *open_store(const struct server_options *o, struct arena *a, struct err *e)
 {
+	struct store_rule *rules;
+	size_t nrules;
+
+	if (!keep_rules_parse(a, str_of(o->keep_service), &rules, &nrules, e))
+		return NULL;
 	return store_open(
 		&(struct store_params){ .dir = o->data,
 					.max_memory = limits_store_memory(o),
@@ -159,6 +165,8 @@ static struct store *open_store(const struct server_options *o, struct err *e)
 						  .day_ns = o->keep_day,
 						  .max_bytes = (uint64_t)o->max_disk,
 						  .min_free_bytes = (uint64_t)o->min_free },
+					.rules = rules,
+					.nrules = nrules,
 					.log = log_store },
 		e);
 }
@@ -183,7 +191,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	     err_wrap(e, "--listen %s", options->listen);
 	desks_init(&s.desks);
 	ok = ok && gate_open(&s, host, e);
-	s.store = ok ? open_store(options, e) : NULL;
+	s.store = ok ? open_store(options, &a, e) : NULL;
 	if (s.store)
 		self_start(&s);
 	ok = s.store && listen_and_wait(&s, host, port, &signals, e);

@@ -22,8 +22,6 @@ struct service {
 	struct str name;
 	uint32_t nseries;
 	size_t nleft; /* for who counts */
-	bool has_keep;
-	struct store_keep keep; /* if it has its own */
 	struct shelf_book
 		*book;	 /* that new profiles go to, or NULL; of the shelf, under its lock */
 	bool is_saved;	 /* the writer's: is in the database */

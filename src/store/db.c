@@ -7,7 +7,7 @@
 
 enum {
 	APPLICATION = 0x6b696c6e, /* "kiln" */
-	FORMAT = 2,		  /* of the schema; a change that old programs cannot read adds 1 */
+	FORMAT = 3,		  /* of the schema; a change that old programs cannot read adds 1 */
 	CACHE_KB = 4096,
 };
 
@@ -48,6 +48,17 @@ static const char schema[] =
 	"CREATE TABLE late(series INTEGER NOT NULL, time INTEGER NOT NULL,"
 	" PRIMARY KEY(series, time)) WITHOUT ROWID;";
 
+/* From each format to the next. */
+enum { SCHEMA_FORMAT = 2 };
+static const char *const steps[FORMAT] = {
+	/* of which process a profile is */
+	[1] = "ALTER TABLE profiles ADD COLUMN process INTEGER NOT NULL DEFAULT 0;",
+	/* ages for services and patterns of their names, in nanoseconds; below 0: as for all */
+	[2] = "CREATE TABLE rules(service BLOB NOT NULL PRIMARY KEY, raw INTEGER NOT NULL,"
+	      " minute INTEGER NOT NULL, hour INTEGER NOT NULL, day INTEGER NOT NULL)"
+	      " WITHOUT ROWID;",
+};
+
 bool db_fail(struct db *db, struct err *e)
 {
 	int code = sqlite3_extended_errcode(db->sqlite);
@@ -85,24 +96,19 @@ static bool read_number(struct db *db, const char *text, int64_t *number, struct
 	return ok;
 }
 
-static bool make_schema(struct db *db, struct err *e)
+/* From a format, 0 for an empty file, to ours. All of it is done or nothing. */
+static bool make_schema(struct db *db, int64_t format, struct err *e)
 {
 	char text[100];
+	bool ok = run_text(db, "BEGIN IMMEDIATE", e) && (format || run_text(db, schema, e));
 
+	if (!format)
+		format = SCHEMA_FORMAT;
+	for (; ok && format < FORMAT; format++)
+		ok = run_text(db, steps[format], e);
 	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
 		 APPLICATION, FORMAT);
-	return run_text(db, "BEGIN IMMEDIATE", e) && run_text(db, schema, e) &&
-	       run_text(db, text, e) && run_text(db, "COMMIT", e);
-}
-
-/* Format 1 did not know of which process a profile is. */
-static bool upgrade(struct db *db, struct err *e)
-{
-	return run_text(db,
-			"BEGIN IMMEDIATE;"
-			"ALTER TABLE profiles ADD COLUMN process INTEGER NOT NULL DEFAULT 0;"
-			"PRAGMA user_version=2; COMMIT",
-			e);
+	return ok && run_text(db, text, e) && run_text(db, "COMMIT", e);
 }
 
 /* Is it a file of ours that we understand? An empty one becomes it. */
@@ -115,17 +121,15 @@ static bool check_format(struct db *db, struct err *e)
 	    !read_number(db, "SELECT count(*) FROM sqlite_schema", &nobjects, e))
 		return false;
 	if (!application && !format && !nobjects)
-		return make_schema(db, e);
+		return make_schema(db, 0, e);
 	if (application != APPLICATION)
 		return err_set(e, ERR_FORMAT, "%s: is a database of another program", db->path);
-	if (format == 1)
-		return upgrade(db, e);
-	if (format != FORMAT)
+	if (format > FORMAT || format < 1)
 		return err_set(e, ERR_FORMAT,
-			       "%s: has format %lld and this program knows format %d; use the kiln "
-			       "that made it, or another folder",
+			       "%s: is of a newer kiln: it has format %lld, and this one knows "
+			       "formats up to %d; use the kiln that made it, or another folder",
 			       db->path, (long long)format, FORMAT);
-	return true;
+	return format == FORMAT || make_schema(db, format, e);
 }
 
 static int on_commit(void *ctx, sqlite3 *sqlite, const char *name, int wal_pages)

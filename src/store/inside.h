@@ -9,6 +9,7 @@
 #include "store/db.h"
 #include "store/id.h"
 #include "store/keep.h"
+#include "store/rules.h"
 #include "store/shelf.h"
 #include "store/store.h"
 #include "store/writer.h"
@@ -22,6 +23,7 @@ struct store {
 	struct shelf shelf;
 	struct writer writer;
 	struct keeper keeper;
+	struct rules rules;
 	/* connections that read, of which nobody uses these */
 	pthread_mutex_t readers_lock;
 	struct db *readers;

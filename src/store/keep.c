@@ -86,8 +86,8 @@ static struct cuts cuts_for(struct store *s, int64_t series, int64_t now)
 	live = catalog_series(&s->catalog, series);
 	if (live)
 		first = live->counts.first;
-	if (live && live->service->has_keep)
-		keep = live->service->keep;
+	if (live)
+		rules_apply(&s->rules, live->service->name, &keep);
 	pthread_rwlock_unlock(&s->catalog.lock);
 	c = cuts_of(&keep, now);
 	c.first = first;
@@ -388,7 +388,7 @@ static bool tidy(struct store *s, int64_t now, struct err *e)
 
 	if (!keep_make_tiers(s, now, &why) && !go_on(s, &why, &is_failed, e))
 		return false;
-	if (hour != k->last_hour) {
+	if (atomic_exchange(&k->is_age_wanted, false) || hour != k->last_hour) {
 		bool is_aged = age(s, now, &is_less, &why);
 
 		if (!is_aged && !go_on(s, &why, &is_failed, e))
@@ -412,22 +412,6 @@ bool store_tidy(struct store *s, int64_t now, struct err *e)
 	ok = tidy(s, now, e);
 	pthread_mutex_unlock(&s->keeper.busy);
 	return ok;
-}
-
-bool store_keep_service(struct store *s, struct str service, const struct store_keep *keep,
-			struct err *e)
-{
-	bool is_found = false;
-
-	pthread_rwlock_wrlock(&s->catalog.lock);
-	for (size_t i = 0; i < s->catalog.services.n; i++)
-		if (str_eq(s->catalog.services.at[i]->name, service)) {
-			s->catalog.services.at[i]->keep = *keep;
-			s->catalog.services.at[i]->has_keep = is_found = true;
-		}
-	pthread_rwlock_unlock(&s->catalog.lock);
-	return is_found ||
-	       err_set(e, ERR_NOTFOUND, "there is no service \"%.*s\"", STR_ARG(service));
 }
 
 static int64_t now_ns(void)

@@ -18,6 +18,7 @@ struct keeper {
 	pthread_cond_t wake;
 	atomic_bool stop;
 	int64_t last_hour; /* at which ages were last looked at */
+	atomic_bool is_age_wanted;
 	_Atomic uint64_t nthinned;
 };
 

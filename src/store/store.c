@@ -144,6 +144,7 @@ static bool open_writer(struct store *s, struct err *e)
 static bool open_all(struct store *s, struct err *e)
 {
 	return make_folder(s->dir, e) && lock_folder(s, e) && open_writer(s, e) &&
+	       rules_load(&s->rules, s->writer.db, e) &&
 	       catalog_load(&s->catalog, s->writer.db, e) && shelf_load(s, s->writer.db, e) &&
 	       load_counts(s, e) && load_thinned(s, e) && writer_start(s, e) && keeper_start(s, e);
 }
@@ -166,6 +167,8 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	pthread_mutex_init(&s->readers_lock, NULL);
 	pthread_mutex_init(&s->packers_lock, NULL);
 	keeper_init(&s->keeper);
+	rules_init(&s->rules, params);
+	s->params.rules = NULL;
 	if (open_all(s, e))
 		return s;
 	store_close(s);
@@ -192,6 +195,7 @@ void store_close(struct store *s)
 	pthread_mutex_destroy(&s->packers_lock);
 	pthread_mutex_destroy(&s->readers_lock);
 	keeper_release(&s->keeper);
+	rules_release(&s->rules);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);

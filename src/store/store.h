@@ -23,21 +23,31 @@
 
 struct store;
 
-/* How long what is kept, and how finely. All may be 0: no limit. */
+/* How long what is kept, and how finely. All may be 0: no limit. A tier stays for at least as long
+ * as what is finer; one that would end with that is not made at all. */
 struct store_keep {
 	int64_t raw_ns, minute_ns, hour_ns, day_ns; /* ages at which a tier is dropped */
 	uint64_t max_bytes; /* of the folder: the oldest is thinned, then dropped, to stay below */
 	uint64_t min_free_bytes; /* of the disk: the same */
 };
 
+/* Ages for a service, or for those that a pattern fits: "batch-*", where '*' is any text. */
+struct store_rule {
+	struct str service;
+	int64_t raw_ns, minute_ns, hour_ns, day_ns; /* below 0: as for all */
+	bool is_stored;				    /* set by store_rules: in the folder */
+};
+
 struct store_params {
 	const char *dir;     /* made if it is not there; one process at a time may have it */
 	uint64_t max_memory; /* that books, caches and merges may take together */
 	uint32_t max_series; /* 0: no limit; more are refused (ERR_LIMIT) */
-	uint32_t max_service_series; /* the same for each service */
-	int threads;		     /* that a merge may use */
-	struct store_keep keep;	     /* of all services; store_keep_service sets that of one */
-	bool is_passive;	     /* no work in the background: for tools that work offline */
+	uint32_t max_service_series;	/* the same for each service */
+	int threads;			/* that a merge may use */
+	struct store_keep keep;		/* of all services */
+	const struct store_rule *rules; /* of some: the first that fits, names before patterns */
+	size_t nrules;
+	bool is_passive; /* no work in the background: for tools that work offline */
 	void (*log)(void *ctx, const char *line); /* or NULL */
 	void *log_ctx;
 };
@@ -214,9 +224,14 @@ bool store_symbols(struct store *s, const uint64_t *addresses, size_t n, const a
 /* Deletes what the query finds, tiers too; with `dry_run` only counts. */
 bool store_delete(struct store *s, const struct store_query *q, bool dry_run, uint64_t *n,
 		  struct err *e);
-/* What is kept of one service, whatever holds for all. */
-bool store_keep_service(struct store *s, struct str service, const struct store_keep *keep,
-			struct err *e);
+/* What is kept of one service, or of those that a pattern fits, whatever holds for all. It is kept
+ * in the folder, and goes before the rules of store_params. */
+bool store_set_rule(struct store *s, const struct store_rule *rule, struct err *e);
+/* ERR_NOTFOUND: there is none of that name. */
+bool store_drop_rule(struct store *s, struct str service, struct err *e);
+/* All: first those that were set, by name, then those of store_params. */
+void store_rules(struct store *s, struct arena *a, struct store_rule **rules, size_t *n);
+bool store_rule_fits(struct str pattern, struct str name);
 
 /* What is otherwise done in the background, at once, and as if it were `now`: sums of minutes,
  * hours and days, and less of what is older than it is to be kept, or too much. */

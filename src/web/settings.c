@@ -40,6 +40,7 @@ static bool is_zero(const struct option_def *d, const struct analyze_options *o)
 	case OPTION_FLOAT:
 		return *(const double *)(const void *)field == 0;
 	case OPTION_STRING:
+	case OPTION_LIST:
 		return !**(const char *const *)(const void *)field;
 	case OPTION_CHOICE:
 		break;

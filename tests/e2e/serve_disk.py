@@ -1,5 +1,6 @@
 import atexit
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -137,6 +138,59 @@ def too_small():
     assert "--max-disk must be 16 MB or more" in done.stderr, done.stderr
 
 
+# ---- how long
+
+def ask(server, method, ok=200, **params):
+    status, _, body = server.ask("/api/1/keep?" + urllib.parse.urlencode(params), method)
+    equal(status, ok)
+    return json.loads(body)
+
+
+def services(answer):
+    return {s["service"]: (s["raw"], s["day"], s["stored"]) for s in answer["services"]}
+
+
+def rules():
+    config = TMP + "/rules.yaml"
+    with open(config, "w") as f:
+        f.write("services:\n  batch-*: {keep-raw: 2d, keep-day: 30d}\n")
+    args = "--config", config, "--keep-service", "web:raw=1h", "--keep-service=api:raw=2h", "--keep-day", "400d"
+    server = Server(*args)
+    equal(server.get("/api/1/keep")[1]["all"], {"raw": "0", "minute": "0", "hour": "0", "day": "400d"})
+    wanted = {"api": ("2h", None, False), "web": ("1h", None, False), "batch-*": ("2d", "30d", False)}
+    equal(services(server.get("/api/1/keep")[1]), wanted)
+    # Of a service that is not there yet, too.
+    equal(services(ask(server, "PUT", service="old;x", raw="10d", day="0")), {**wanted, "old;x": ("10d", "0", True)})
+    server.stop()
+    server = Server(*args, data=server.data)
+    equal(services(server.get("/api/1/keep")[1]), {**wanted, "old;x": ("10d", "0", True)})
+    equal(services(ask(server, "DELETE", service="old;x")), wanted)
+    ask(server, "DELETE", 404, service="old;x")
+    for wrong in {"raw": "1d"}, {"service": "a"}, {"service": "a", "raw": "-1d"}, {"service": "a", "week": "1d"}:
+        ask(server, "PUT", 400, **wrong)
+    # What is old becomes sums at once when that is set.
+    old = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 3 * DAY))
+    assert "id" in server.push(profile({"main": (1, 1)}), service="x", type="cpu", created_at=old)
+    ask(server, "PUT", service="x", raw="1d")
+    deadline = time.monotonic() + 60
+    while server.get("/api/1/stats")[1]["thinned"] == 0:
+        assert time.monotonic() < deadline, "it is not thinned"
+        time.sleep(0.05)
+    equal(server.stop(), 0)
+    tokens = TMP + "/tokens"
+    with open(tokens, "w") as f:
+        f.write("read,write 0123456789abcdef rw\nadmin fedcba9876543210 root\n")
+    server = Server(*args, "--tokens", tokens)
+    for token, status in ("0123456789abcdef", 403), ("fedcba9876543210", 200):
+        got = server.ask("/api/1/keep?service=a&raw=1d", "PUT", headers={"Authorization": "Bearer " + token})[0]
+        equal((token, got), (token, status))
+    equal(server.stop(), 0)
+    done = subprocess.run([KILN, "serve", "--data", TMP + "/x", "--keep-service", "raw=1d"], capture_output=True, text=True)
+    equal(done.returncode, 2)
+    assert "--keep-service" in done.stderr and "no service" in done.stderr, done.stderr
+
+
+check("services may be kept for another time", rules)
 check("--max-disk has a least value", too_small)
 data = []
 check("the folder is never larger than --max-disk", lambda: data.append(limited(int(os.environ.get("CAP", 20)), 5)))

@@ -1,6 +1,9 @@
 /* The server's options from a file and from the environment. */
 #include "test.h"
 
+#include <stdio.h>
+
+#include "server/keep_rules.h"
 #include "server/options.h"
 
 struct read {
@@ -219,4 +222,61 @@ TEST(a_folder_must_be_given)
 	o.max_series = -1;
 	assert_false(server_options_check(&o, &e));
 	assert_string_equal(e.text, "--max-series must not be below 0");
+}
+
+static const char *rules_text(const char *text)
+{
+	static char out[1200];
+	struct arena a = { 0 };
+	struct store_rule *rules;
+	size_t n, used = 0;
+	struct err e;
+
+	if (!keep_rules_parse(&a, str_of(text), &rules, &n, &e))
+		n = 0, snprintf(out, sizeof(out), "%s", e.text);
+	else
+		out[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)snprintf(out + used, sizeof(out) - used,
+					 "%.*s %lld %lld %lld %lld|", STR_ARG(rules[i].service),
+					 (long long)(rules[i].raw_ns / 1000000000),
+					 (long long)rules[i].minute_ns, (long long)rules[i].hour_ns,
+					 (long long)(rules[i].day_ns / 1000000000));
+	arena_release(&a);
+	return out;
+}
+
+TEST(rules_of_services)
+{
+	assert_string_equal(rules_text(""), "");
+	assert_string_equal(rules_text("batch-*:raw=2s,day=1m,a:b:raw=0"),
+			    "batch-* 2 -1 -1 60|a:b 0 -1 -1 0|");
+	/* what is set twice is another rule, and the first one holds */
+	assert_string_equal(rules_text("a:raw=1s,a:day=2s,a:raw=3s"), "a 1 -1 -1 2|a 3 -1 -1 0|");
+	assert_string_equal(rules_text("a:raw=1s,raw=2s"), "raw of a is given twice");
+	assert_string_equal(rules_text("a:week=1s"),
+			    "\"week=1s\" is none of raw=AGE, minute=AGE, hour=AGE and day=AGE");
+	assert_string_equal(
+		rules_text("raw=1s"),
+		"a rule is written as SERVICE:raw=2d,day=1y, and in \"raw=1s\" there is "
+		"no service");
+	assert_non_null(strstr(rules_text("a:raw=many"), "raw=many"));
+}
+
+TEST(rules_in_a_file)
+{
+	struct read r = read_yaml("keep-service: [\"x:raw=1d\", \"y:day=2d\"]\n"
+				  "services:\n  a_b-*: {keep-raw: 2d, keep_day: 1d}\n"
+				  "  c:\n    keep: {hour: 3d}\n");
+	char variable[] = "KILN_SERVE_KEEP_SERVICE=z:raw=1s", *environment[] = { variable, NULL };
+
+	assert_true(r.ok);
+	assert_string_equal(r.options.keep_service,
+			    "a_b-*:raw=2d,a_b-*:day=1d,c:hour=3d,x:raw=1d,y:day=2d");
+	/* what goes first holds */
+	assert_true(config_read_environment(&r.options, &r.arena, environment, &r.e));
+	assert_non_null(strstr(r.options.keep_service, "z:raw=1s,a_b-*"));
+	arena_release(&r.arena);
+	assert_fails("services:\n  a: {raw: 2d}\n",
+		     "line 2: there is no option \"services-a-raw\"; kiln serve --help lists them");
 }

@@ -655,3 +655,46 @@ TEST(threads_put_and_ask_at_the_same_time)
 	}
 	place_release(&p);
 }
+
+static void run_sql(struct place *p, const char *text)
+{
+	char path[100];
+	sqlite3 *db;
+
+	store_close(p->store);
+	p->store = NULL;
+	snprintf(path, sizeof(path), "%s/profiles.db", p->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s", sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+TEST(older_formats_are_brought_up_to_date_and_newer_ones_refused)
+{
+	static const char *const before[] = {
+		"DROP TABLE rules; ALTER TABLE profiles DROP COLUMN process;"
+		"PRAGMA user_version=1",
+		"DROP TABLE rules; PRAGMA user_version=2",
+	};
+	const struct store_rule rule = { STR("api"), 1, 2, 3, 4, false };
+	struct store_params params = { 0 };
+	struct place p;
+	struct err e;
+
+	place_init(&p);
+	put(&p, "api", "cpu", "", 100, "a 1\n");
+	for (size_t i = 0; i < sizeof(before) / sizeof(*before); i++) {
+		run_sql(&p, before[i]);
+		reopen(&p, NULL);
+		put(&p, "api", "cpu", "", 101 + (int64_t)i, "a 1\n");
+		assert_true(store_set_rule(p.store, &rule, &e));
+	}
+	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@102 ");
+	run_sql(&p, "PRAGMA user_version=1000");
+	params.dir = p.dir;
+	assert_null(store_open(&params, &e));
+	assert_int_equal(e.kind, ERR_FORMAT);
+	assert_non_null(strstr(e.text, "is of a newer kiln: it has format 1000"));
+	place_release(&p);
+}

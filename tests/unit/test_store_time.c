@@ -555,22 +555,94 @@ TEST(what_comes_late_to_thinned_days_counts)
 
 TEST(a_service_may_be_kept_for_another_time)
 {
-	const struct store_params params = { .is_passive = true };
-	const struct store_keep keep = { .raw_ns = 1 * DAYS };
+	const struct store_rule as_all = { STR("*"), -1, -1, -1, -1, false };
+	const struct store_rule fixed = { STR("a*i"), 0, -1, -1, -1, false };
+	const struct store_params params = {
+		.is_passive = true, .keep = { .raw_ns = 5 * DAYS }, .rules = &fixed, .nrules = 1
+	};
+	struct store_rule own = { STR("api"), 1 * DAYS, -1, -1, -1, false }, *rules;
 	struct place p;
 	struct err e;
+	size_t n;
 
 	place_init(&p);
 	reopen(&p, &params);
 	put(&p, &cpu, "1", 100 * DAYS, "main 1\n");
 	tidy(&p, 110 * DAYS);
+	assert_int_equal(count_found(&p), 1); /* for ever, by the rule of the opener */
+	assert_false(store_drop_rule(p.store, STR("api"), &e));
+	assert_true(store_set_rule(p.store, &as_all, &e));
+	assert_true(store_set_rule(p.store, &own, &e));
+	own.raw_ns = 30 * DAYS;
+	assert_true(store_set_rule(p.store, &own, &e));
+	reopen(&p, &params);
+	store_rules(p.store, &p.w.arena, &rules, &n);
+	assert_int_equal(n, 3);
+	assert_true(str_eq(rules[0].service, STR("*")) && rules[0].is_stored);
+	assert_true(str_eq(rules[1].service, STR("api")) && rules[1].raw_ns == 30 * DAYS);
+	assert_true(str_eq(rules[2].service, STR("a*i")) && !rules[2].is_stored);
+	tidy(&p, 111 * DAYS);
 	assert_int_equal(count_found(&p), 1);
-	assert_false(store_keep_service(p.store, STR("web"), &keep, &e));
-	assert_true(store_keep_service(p.store, STR("api"), &keep, &e));
+	/* the one for all goes before that of the opener, and keeps it as long as others */
+	assert_true(store_drop_rule(p.store, STR("api"), &e));
 	tidy(&p, 111 * DAYS);
 	assert_int_equal(count_found(&p), 0);
 	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_SUM), "1: main\n");
 	place_release(&p);
+}
+
+TEST(patterns_of_services)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool fits;
+	} cases[] = {
+		{ "api", "api", true }, { "api", "apis", false },   { "api*", "apis", true },
+		{ "*", "", true },	{ "a*c*e", "abcde", true }, { "a*c*e", "abcd", false },
+		{ "*ab", "aab", true }, { "", "", true },	    { "", "a", false },
+		{ "a**", "a", true },	{ "*a*b", "xaxaxb", true }, { "*a*b", "xbxa", false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (store_rule_fits(str_of(cases[i].pattern), str_of(cases[i].name)) !=
+		    cases[i].fits)
+			fail_msg("%s %s", cases[i].pattern, cases[i].name);
+}
+
+/* What is left of a day's profiles of one series, a while later: raw, and the tiers' sums. */
+static void assert_left(const struct store_keep *keep, int64_t days, size_t nraw, const char *left)
+{
+	const struct store_params params = { .is_passive = true, .keep = *keep };
+	struct place p;
+
+	place_init(&p);
+	reopen(&p, &params);
+	for (int i = 0; i < 4; i++)
+		put(&p, &cpu, "1", 100 * DAYS + i * 10 * SECOND, "main 1\n");
+	tidy(&p, (101 + days) * DAYS + HOUR);
+	assert_int_equal(count_found(&p), nraw);
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_SUM), left);
+	assert_int_equal(stats(&p).nthinned, stats(&p).nprofiles - nraw);
+	place_release(&p);
+}
+
+TEST(what_0_and_short_ages_mean)
+{
+	const struct store_keep for_ever = { .minute_ns = DAYS, .hour_ns = DAYS, .day_ns = DAYS },
+				never_less = { .raw_ns = 5 * DAYS, .minute_ns = 1, .hour_ns = 1 },
+				only_raw = { .raw_ns = 5 * DAYS,
+					     .minute_ns = 1,
+					     .hour_ns = 1,
+					     .day_ns = 1 };
+
+	/* 0 is for ever, whatever coarser tiers say: they are made of it */
+	assert_left(&for_ever, 1000, 4, "4: main\n");
+	/* a tier that ends before a finer one takes nothing away from that */
+	assert_left(&never_less, 3, 4, "4: main\n");
+	assert_left(&never_less, 6, 0, "4: main\n");
+	/* and none are made if none would last longer */
+	assert_left(&only_raw, 3, 4, "4: main\n");
+	assert_left(&only_raw, 6, 0, "nothing found");
 }
 
 /* Each with stacks of its own, so that it takes room. */

@@ -1,6 +1,6 @@
-/* inside.h - what the files of the server share: connections (peers.c), requests and their bodies
- * (exchange.c), replies (replies.c), the threads that run handlers (handlers.c), start and end
- * (server.c).
+/* inside.h - what the files of the server share: connections (accept.c, peers.c), requests and
+ * their bodies (exchange.c), replies (replies.c), the threads that run handlers (handlers.c), start
+ * and end (server.c).
  *
  * A peer lives as long as its connection, an exchange from the first line of a request to the end
  * of its reply. Both belong to the thread of libmicrohttpd that has the connection, except that an
@@ -58,16 +58,20 @@ typedef vec(struct exchange *) exchanges;
 
 struct http_server {
 	struct http_server_params params;
-	struct MHD_Daemon *daemon;
-	int fd;
+	struct MHD_Daemon **daemons; /* a thread each */
+	size_t ndaemons;
+	pthread_t acceptor;
+	bool has_acceptor;
+	int fd, stop_fd; /* for connections; an event: take no more */
 	uint16_t port;
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t has_waiting, has_running;
 	exchanges waiting, running;
 	vec(struct peer *) peers;
 	struct http_server_stats stats;
-	size_t nshut;	   /* of the peers */
-	size_t nexchanges; /* whose heads have been read, and that are not over */
+	size_t ndealt, nclosed; /* connections, ever */
+	size_t nshut;		/* of the peers */
+	size_t nexchanges;	/* whose heads have been read, and that are not over */
 	bool is_stopping;
 	atomic_bool is_draining;
 	pthread_t *handlers, watcher;
@@ -101,6 +105,14 @@ void peers_shut_late(struct http_server *s);
 /* libmicrohttpd has opened a connection, or has closed one. */
 void peers_on_connection(void *server, struct MHD_Connection *connection, void **peer_of,
 			 enum MHD_ConnectionNotificationCode code);
+
+/* ---- accept.c */
+
+bool acceptor_start(struct http_server *s, struct err *e);
+/* Takes no more connections. */
+void acceptor_quiesce(struct http_server *s);
+/* No handler may run any more. */
+void acceptor_stop(struct http_server *s);
 
 /* ---- exchange.c: what libmicrohttpd calls */
 

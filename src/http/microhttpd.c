@@ -11,7 +11,7 @@ bool microhttpd_load(struct microhttpd *m, struct err *e)
 	} functions[] = {
 		{ "MHD_start_daemon", &m->start },
 		{ "MHD_stop_daemon", &m->stop },
-		{ "MHD_quiesce_daemon", &m->quiesce },
+		{ "MHD_add_connection", &m->add },
 		{ "MHD_suspend_connection", &m->suspend },
 		{ "MHD_resume_connection", &m->resume },
 		{ "MHD_lookup_connection_value", &m->lookup },

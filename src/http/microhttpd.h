@@ -12,7 +12,7 @@
 struct microhttpd {
 	__typeof__(MHD_start_daemon) *start;
 	__typeof__(MHD_stop_daemon) *stop;
-	__typeof__(MHD_quiesce_daemon) *quiesce;
+	__typeof__(MHD_add_connection) *add;
 	__typeof__(MHD_suspend_connection) *suspend;
 	__typeof__(MHD_resume_connection) *resume;
 	__typeof__(MHD_lookup_connection_value) *lookup;

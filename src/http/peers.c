@@ -7,7 +7,10 @@
 
 #include "http/inside.h"
 
-enum { HOLDER_MS = 3000 }; /* that a slow peer may hold memory that others wait for */
+enum {
+	HOLDER_MS = 3000, /* that a slow peer may hold memory that others wait for */
+	MAX_UNSENT_BYTES = 128 << 10,
+};
 
 void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes,
 		       size_t held_bytes)
@@ -120,13 +123,15 @@ static void on_open(struct http_server *s, struct MHD_Connection *connection, vo
 	const union MHD_ConnectionInfo *fd =
 		s->mhd.info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct peer *peer = xcalloc(1, sizeof(*peer));
-	int on = 1;
+	int on = 1, unsent = MAX_UNSENT_BYTES;
 
 	*peer_of = peer;
 	peer->fd = fd ? fd->connect_fd : -1;
 	/* By TLS head and body of an answer are written apart: the second would wait for the peer
 	 * to have got the first. */
 	setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	/* The kernel would take megabytes of an answer for a peer that reads none of it. */
+	setsockopt(peer->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
 	if (http_tls_is_on(&s->tls))
 		begin_tls(s, connection, peer);
 	peer_set_deadline(s, peer, http_now_ms(), 0, 0);
@@ -153,6 +158,7 @@ void peers_on_connection(void *server, struct MHD_Connection *connection, void *
 		if (s->peers.at[i] == peer)
 			s->peers.at[i] = s->peers.at[--s->peers.n];
 	s->nshut -= peer->is_shut;
+	s->nclosed++;
 	pthread_mutex_unlock(&s->lock);
 	http_tls_drop(&s->tls, peer->keys);
 	arena_release(&peer->arena);

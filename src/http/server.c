@@ -5,21 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/parallel.h"
 #include "http/inside.h"
 #include "http/listen.h"
 
 enum {
-	MAX_HEAD_BYTES = 64 << 10,
 	MAX_CONNECTIONS = 512,
-	IDLE_SECONDS = 60,
-	MIN_SOCKET_THREADS = 2,
 	HANDLERS = 16,
 	PATIENCE_S = 60,
 	LEAST_BYTES_PER_S = 64 << 10,
 };
-
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* ---- what handlers ask for */
 
@@ -51,38 +45,6 @@ void http_reply_header(struct http_reply *r, const char *name, const char *value
 
 /* ---- start and end */
 
-static bool start_daemon(struct http_server *s, struct err *e)
-{
-	unsigned cores = (unsigned)parallel_cores();
-	unsigned threads = cores < MIN_SOCKET_THREADS ? MIN_SOCKET_THREADS : cores;
-	unsigned flags = MHD_ALLOW_SUSPEND_RESUME;
-	struct MHD_OptionItem tls[] = {
-		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.first[TLS_CERTIFICATE].p },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.first[TLS_KEY].p },
-		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)(uintptr_t)TLS_PRIORITIES },
-		{ s->tls.first[TLS_CLIENT_CA].n ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
-		  s->tls.first[TLS_CLIENT_CA].p },
-		{ MHD_OPTION_END, 0, NULL },
-	};
-
-	/* With epoll it asks again and again for the rest of a handshake that does not come. */
-	if (http_tls_is_on(&s->tls)) {
-		flags |= MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD;
-	} else {
-		flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
-		tls[0].option = MHD_OPTION_END;
-	}
-	s->daemon = s->mhd.start(
-		flags, 0, NULL, NULL, exchange_on_request, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
-		MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
-		s->params.max_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_HEAD_BYTES,
-		MHD_OPTION_URI_LOG_CALLBACK, exchange_on_target, s, MHD_OPTION_NOTIFY_COMPLETED,
-		exchange_on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, peers_on_connection, s,
-		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
-	return s->daemon || err_set(e, ERR_IO, "%s cannot serve", MICROHTTPD);
-}
-
 static void set_default(unsigned *field, unsigned value)
 {
 	if (!*field)
@@ -98,7 +60,7 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 	set_default(&s->params.least_bytes_per_s, LEAST_BYTES_PER_S);
 	set_default(&s->params.max_connections, MAX_CONNECTIONS);
 	set_default(&s->params.handlers, HANDLERS);
-	s->fd = -1;
+	s->fd = s->stop_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->has_waiting, NULL);
 	pthread_cond_init(&s->has_running, NULL);
@@ -108,7 +70,7 @@ struct http_server *http_server_start(const struct http_server_params *params, s
 		s->fd = http_listen(params->host, params->port, e);
 	if (s->fd >= 0) {
 		s->port = http_listen_port(s->fd);
-		if (handlers_start(s, e) && start_daemon(s, e))
+		if (handlers_start(s, e) && acceptor_start(s, e))
 			return s;
 	}
 	http_server_stop(s);
@@ -145,7 +107,7 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 	bool is_busy;
 
 	atomic_store(&s->is_draining, true);
-	s->mhd.quiesce(s->daemon);
+	acceptor_quiesce(s);
 	shutdown(s->fd, SHUT_RDWR); /* else the kernel would go on to take connections */
 	do {
 		pthread_mutex_lock(&s->lock);
@@ -156,11 +118,9 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 
 void http_server_stop(struct http_server *s)
 {
-	if (s->daemon && !atomic_load(&s->is_draining))
-		s->mhd.quiesce(s->daemon);
+	acceptor_quiesce(s);
 	handlers_stop(s);
-	if (s->daemon)
-		s->mhd.stop(s->daemon);
+	acceptor_stop(s);
 	if (s->fd >= 0)
 		close(s->fd);
 	vec_release(&s->waiting);

@@ -75,7 +75,7 @@ void exchange_on_completed(void *server, struct MHD_Connection *connection, void
 	x->sent.is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
 	if (x->server->params.done)
 		x->server->params.done(x->server->params.ctx, &x->call, &x->sent);
-	peer_set_deadline(server, x->peer, http_now_ms(), 0, 0); /* for the next request */
+	peer_set_deadline(server, x->peer, clock_now_ms(), 0, 0); /* for the next request */
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
 	arena_rewind(&x->call.arena);
@@ -152,8 +152,8 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 
 	x->is_admitted = x->peer->was_served = true;
 	count_exchange(s, 1);
-	x->start_ms = http_now_ms();
-	x->call.start_ns = http_now_ns();
+	x->start_ms = clock_now_ms();
+	x->call.start_ns = clock_now_ns();
 	describe(x, method);
 	if (!http_target_parse(&x->call.arena, x->raw_target, &x->call.target, &e))
 		exchange_say(&x->reply, 400, "400 Bad Request\n");

@@ -76,17 +76,10 @@ static void watch(struct http_server *s)
 /* Until something runs, or it is time to look who is late. */
 static void wait_for_running(struct http_server *s)
 {
-	struct timespec until;
-
-	if (!s->peers.n) {
+	if (s->peers.n)
+		wait_for_ms(&s->has_running, &s->lock, LOOK_MS);
+	else
 		pthread_cond_wait(&s->has_running, &s->lock);
-		return;
-	}
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&s->has_running, &s->lock, &until);
 }
 
 static void *run_watcher(void *server)

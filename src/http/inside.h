@@ -11,9 +11,9 @@
 #define HTTP_INSIDE_H
 
 #include <pthread.h>
-#include <time.h>
 
 #include "base/vec.h"
+#include "base/wait.h"
 #include "http/microhttpd.h"
 #include "http/server.h"
 #include "http/tls.h"
@@ -80,19 +80,6 @@ struct http_server {
 	struct http_tls tls;
 	struct microhttpd mhd;
 };
-
-static inline int64_t http_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static inline int64_t http_now_ms(void)
-{
-	return http_now_ns() / 1000000;
-}
 
 /* ---- peers.c */
 

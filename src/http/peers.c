@@ -36,7 +36,7 @@ static void shut_peer(struct http_server *s, struct peer *peer)
 /* A peer is in the list as long as its socket is open. */
 void peers_shut_late(struct http_server *s)
 {
-	int64_t now = http_now_ms();
+	int64_t now = clock_now_ms();
 
 	for (size_t i = 0; i < s->peers.n; i++) {
 		struct peer *peer = s->peers.at[i];
@@ -87,7 +87,7 @@ static double burden(const struct peer *peer, int64_t now)
 bool http_server_shed(struct http_server *s)
 {
 	struct peer *worst = NULL;
-	int64_t now = http_now_ms();
+	int64_t now = clock_now_ms();
 	double most = 0;
 
 	pthread_mutex_lock(&s->lock);
@@ -134,7 +134,7 @@ static void on_open(struct http_server *s, struct MHD_Connection *connection, vo
 	setsockopt(peer->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
 	if (http_tls_is_on(&s->tls))
 		begin_tls(s, connection, peer);
-	peer_set_deadline(s, peer, http_now_ms(), 0, 0);
+	peer_set_deadline(s, peer, clock_now_ms(), 0, 0);
 	pthread_mutex_lock(&s->lock);
 	s->stats.naccepted++;
 	shed_peer(s);

@@ -61,7 +61,7 @@ enum MHD_Result exchange_send(struct exchange *x)
 
 	if (!response)
 		return MHD_NO;
-	peer_set_deadline(s, x->peer, http_now_ms(), x->sent.body_bytes, x->sent.body_bytes);
+	peer_set_deadline(s, x->peer, clock_now_ms(), x->sent.body_bytes, x->sent.body_bytes);
 	for (size_t i = 0; i < x->reply.nheaders; i++)
 		s->mhd.header(response, x->reply.headers[i][0], x->reply.headers[i][1]);
 	for (const char *const(*h)[2] = s->params.headers; h && (*h)[0]; h++)

@@ -103,7 +103,7 @@ void http_server_stats(struct http_server *s, struct http_server_stats *out)
 
 void http_server_drain(struct http_server *s, int64_t max_ms)
 {
-	int64_t until = http_now_ms() + max_ms;
+	int64_t until = clock_now_ms() + max_ms;
 	bool is_busy;
 
 	atomic_store(&s->is_draining, true);
@@ -113,7 +113,7 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 		pthread_mutex_lock(&s->lock);
 		is_busy = s->nexchanges;
 		pthread_mutex_unlock(&s->lock);
-	} while (is_busy && http_now_ms() < until && poll(NULL, 0, WATCH_MS) == 0);
+	} while (is_busy && clock_now_ms() < until && poll(NULL, 0, WATCH_MS) == 0);
 }
 
 void http_server_stop(struct http_server *s)

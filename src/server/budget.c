@@ -1,8 +1,7 @@
 #include "server/budget.h"
 
-#include <time.h>
-
 #include "base/stop.h"
+#include "base/wait.h"
 
 enum { LOOK_MS = 20 }; /* at whether anybody still wants it */
 
@@ -24,32 +23,13 @@ static bool is_there(const struct budget *b, uint64_t amount)
 	return amount <= b->total && b->taken <= b->total - amount;
 }
 
-static void wait_a_little(struct budget *b)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&b->has_more, &b->lock, &until);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void wait_for(struct budget *b, uint64_t amount, int wait_ms, const atomic_bool *stop)
 {
-	int64_t end = now_ms() + wait_ms;
+	int64_t end = clock_now_ms() + wait_ms;
 
 	b->nwaiting++;
-	while (!is_there(b, amount) && !stop_asked(stop) && now_ms() < end)
-		wait_a_little(b);
+	while (!is_there(b, amount) && !stop_asked(stop) && clock_now_ms() < end)
+		wait_for_ms(&b->has_more, &b->lock, LOOK_MS);
 	b->nwaiting--;
 }
 

@@ -19,7 +19,7 @@ enum {
 	WAIT_TURN_MS = 10000,
 	WAIT_LARGE_MS = 5000,
 	LARGE_BYTES = 4 << 20,
-	HANDLERS = 48,
+	HANDLERS = 64, /* more than may wait for memory and turns */
 	SMALL_BODY = 64 << 10,
 	SYMBOLZ_BODY = 4 << 20,	  /* all addresses of a large profile that has no names */
 	SPARE_FDS = 256,	  /* for files of the store */
@@ -183,9 +183,10 @@ static size_t max_body(const struct call *c)
 	return is_symbolz(v) ? SYMBOLZ_BODY : SMALL_BODY;
 }
 
-static void refuse_memory(struct call *c, uint64_t bytes)
+/* Of `bytes` more than it has. */
+static void refuse_memory(struct call *c, uint64_t more)
 {
-	uint64_t total = c->server->limits->memory.total;
+	uint64_t total = c->server->limits->memory.total, bytes = visit_of(c)->memory + more;
 
 	if (bytes > total)
 		gate_refuse(c, 413, "max-memory",
@@ -406,16 +407,39 @@ size_t gate_admit(struct call *c)
 
 static bool check_password(struct call *c)
 {
-	struct budget *hashing = &c->server->limits->hashing;
+	struct turns *hashing = c->server->limits->hashing;
+	char text[INET6_ADDRSTRLEN];
+	struct str client = client_key(c->http, text); /* by its address: it may be anybody */
 
-	if (!budget_take(hashing, 1, WAIT_MS, c->http->abandoned)) {
+	if (!turns_take(hashing, client, WAIT_MS, c->http->abandoned)) {
 		gate_refuse(c, 503, "authentication",
 			    "too many passwords are being checked; try again");
 		return false;
 	}
 	check_claim(c, true);
-	budget_give(hashing, 1);
+	turns_give(hashing, client);
 	return !c->reply->status;
+}
+
+/* Whoever asks for much and does not read it gets no more. */
+static bool check_unread(struct call *c)
+{
+	struct limits *l = c->server->limits;
+	char text[INET6_ADDRSTRLEN];
+	uint64_t unread;
+
+	if (!is_query(visit_of(c)))
+		return true;
+	unread = holds_of(l->unread, client_key(c->http, text));
+	if (unread < l->max_unread)
+		return true;
+	http_server_shed(http_call_server(c->http));
+	gate_refuse(c, 503, "unread",
+		    "this client has not read %s of answers, and no client may leave more than an "
+		    "eighth of the memory that --max-memory leaves to requests, %s, unread; try "
+		    "again",
+		    bytes_text(c, unread), bytes_text(c, l->max_unread));
+	return false;
 }
 
 bool gate_enter(struct call *c)
@@ -426,6 +450,8 @@ bool gate_enter(struct call *c)
 	c->role = v->role;
 	c->who = v->who;
 	if (!v->is_checked && !check_password(c))
+		return false;
+	if (!check_unread(c))
 		return false;
 	if (!is_heavy(v))
 		return true;
@@ -448,18 +474,35 @@ static void give_turn(struct server *s, const struct http_call *http)
 	v->has_turn = false;
 }
 
+static uint64_t reply_bytes(const struct call *c)
+{
+	return c->reply->content ? http_content_size(c->reply->content) : 0;
+}
+
 /* Until it has been read, the answer takes memory. */
 void gate_leave(struct call *c)
 {
+	struct limits *l = c->server->limits;
 	struct visit *v = visit_of(c);
-	uint64_t need = c->reply->content ? http_content_size(c->reply->content) : 0;
+	char text[INET6_ADDRSTRLEN];
+	uint64_t need = reply_bytes(c);
 
 	give_turn(c->server, c->http);
 	if (need > SMALL_BODY && need > v->memory) {
-		take_memory(c, need - v->memory, WAIT_MS);
-	} else if (v->memory > need) {
-		budget_give(&c->server->limits->memory, v->memory - need);
+		size_t nheaders = c->reply->nheaders;
+
+		c->reply->nheaders = 0; /* a refusal has its own */
+		if (take_memory(c, need - v->memory, WAIT_MS))
+			c->reply->nheaders = nheaders;
+		need = reply_bytes(c);
+	}
+	if (v->memory > need) {
+		budget_give(&l->memory, v->memory - need);
 		v->memory = need;
+	}
+	if (need > SMALL_BODY) {
+		v->unread = need;
+		holds_add(l->unread, client_key(c->http, text), need);
 	}
 }
 
@@ -510,6 +553,8 @@ void gate_done(struct server *s, struct http_call *http, const struct http_sent 
 	if (v) {
 		budget_give(&s->limits->memory, v->memory);
 		give_turn(s, http);
+		if (v->unread)
+			holds_remove(s->limits->unread, client_key(http, text), v->unread);
 		rates_take_bytes(s->limits->rates, client_key(http, text), http->body.n,
 				 http->start_ns);
 	}
@@ -535,10 +580,14 @@ static size_t guess_plain_bytes(struct str body, size_t max_bytes)
 	return n < max_bytes ? n : max_bytes;
 }
 
+/* A bomb is charged for the work that it made, so that who sends many is soon too fast. */
 static void refuse_unpacked(struct call *c, size_t max_bytes)
 {
 	bool is_memory = max_bytes < (size_t)c->server->options->max_unpacked;
+	char text[INET6_ADDRSTRLEN];
 
+	rates_take_bytes(c->server->limits->rates, client_key(c->http, text), max_bytes,
+			 c->http->start_ns);
 	gate_refuse(c, 413, is_memory ? "max-memory" : "max-unpacked",
 		    "the profile unpacks to more than %s%s", bytes_text(c, max_bytes),
 		    is_memory ? ", for which there is no memory: raise --max-memory" : "");
@@ -590,19 +639,21 @@ bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings,
 {
 	struct limits *l = c->server->limits;
 	size_t max_bytes = (size_t)c->server->options->max_unpacked;
+	char text[INET6_ADDRSTRLEN];
+	struct str client = client_key(c->http, text);
 	bool is_large, ok;
 
 	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
 		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
 	is_large = guess_plain_bytes(c->http->body, max_bytes) > LARGE_BYTES;
-	if (is_large && !budget_take(&l->large, 1, WAIT_LARGE_MS, c->http->abandoned)) {
+	if (is_large && !turns_take(l->large, client, WAIT_LARGE_MS, c->http->abandoned)) {
 		gate_refuse(c, 503, "large-profiles",
 			    "too many profiles of this size are being read; try again");
 		return false;
 	}
 	ok = read_profile(c, a, strings, p, max_bytes);
 	if (is_large)
-		budget_give(&l->large, 1);
+		turns_give(l->large, client);
 	return ok;
 }
 

@@ -22,6 +22,7 @@ struct visit {
 	enum role role;
 	struct str who;
 	uint64_t memory; /* taken from limits->memory */
+	uint64_t unread; /* added to limits->unread */
 	bool has_turn, is_checked;
 };
 

@@ -85,6 +85,7 @@ static void measure_limits(struct server *s)
 	set(s, METRIC_MEMORY_MAX, s->limits->max_memory);
 	set(s, METRIC_REQUEST_MEMORY_MAX, s->limits->memory.total);
 	set(s, METRIC_REQUEST_MEMORY, budget_taken(&s->limits->memory, &for_memory));
+	set(s, METRIC_UNREAD, holds_total(s->limits->unread));
 	turns_count(s->limits->turns, &nrunning, &for_turn);
 	set(s, METRIC_QUERIES, nrunning);
 	set(s, METRIC_QUERIES_WAITING, for_memory + for_turn);

@@ -4,11 +4,11 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/parallel.h"
+#include "base/wait.h"
 
 enum {
 	MEASURE_NS = 100000000,
@@ -57,8 +57,10 @@ struct limits *limits_new(const struct server_options *o, void (*log)(void *ctx,
 	l->max_memory = total_memory(o);
 	budget_init(&l->memory, l->max_memory / 2, MAX_WAITING);
 	l->turns = turns_new(queries, MAX_WAITING);
-	budget_init(&l->hashing, HASHERS, MAX_WAITING_HASHERS);
-	budget_init(&l->large, cores > 1 ? cores / 2 : 1, MAX_WAITING_LARGE);
+	l->hashing = turns_new(HASHERS, MAX_WAITING_HASHERS);
+	l->large = turns_new(cores > 1 ? cores / 2 : 1, MAX_WAITING_LARGE);
+	l->unread = holds_new();
+	l->max_unread = l->memory.total / 8;
 	l->rates = rates_new((double)o->rate_profiles, (double)o->rate_bytes);
 	l->refusals = refusals_new(log, ctx);
 	return l;
@@ -70,8 +72,9 @@ void limits_free(struct limits *l)
 		return;
 	budget_release(&l->memory);
 	turns_free(l->turns);
-	budget_release(&l->large);
-	budget_release(&l->hashing);
+	turns_free(l->large);
+	turns_free(l->hashing);
+	holds_free(l->unread);
 	rates_free(l->rates);
 	refusals_free(l->refusals);
 	free(l);
@@ -94,13 +97,11 @@ uint64_t limits_resident(void)
 
 bool limits_is_short(struct limits *l)
 {
-	struct timespec t;
-	int64_t now;
+	int64_t now = clock_now_ns(), last = l->measured_ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-	if (now - l->measured_ns > MEASURE_NS) {
-		l->measured_ns = now;
+	/* Only one of those who find that it is time. */
+	if (now - last > MEASURE_NS &&
+	    atomic_compare_exchange_strong(&l->measured_ns, &last, now)) {
 		l->measured = (int64_t)limits_resident();
 		if ((uint64_t)l->measured > l->max_memory / 8 * 7)
 			malloc_trim(0);

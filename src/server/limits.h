@@ -3,6 +3,7 @@
 #define SERVER_LIMITS_H
 
 #include "server/budget.h"
+#include "server/holds.h"
 #include "server/options.h"
 #include "server/rates.h"
 #include "server/refusals.h"
@@ -12,8 +13,10 @@ struct limits {
 	uint64_t max_memory;
 	struct budget memory;  /* of requests: bodies, what they unpack to, answers */
 	struct turns *turns;   /* of queries */
-	struct budget hashing; /* of passwords */
-	struct budget large;   /* profiles that are being read */
+	struct turns *hashing; /* of passwords */
+	struct turns *large;   /* profiles that are being read */
+	struct holds *unread;  /* bytes of answers that have not been read */
+	uint64_t max_unread;   /* of a client */
 	struct rates *rates;
 	struct refusals *refusals;
 	_Atomic int64_t measured_ns, measured; /* resident memory, as of some moments ago */

@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/map.h"
 #include "base/stop.h"
 #include "base/vec.h"
+#include "base/wait.h"
 
 enum { LOOK_MS = 20 }; /* at whether anybody still wants it */
 
@@ -76,16 +76,34 @@ static void remove_waiter(struct turns *t, size_t i)
 		t->waiting.at[i] = t->waiting.at[i + 1];
 }
 
-/* Gives turns that are free to whose client has fewest. */
+/* Of a client. One is left for others: who comes then need not wait for the end of long work. */
+static unsigned max_running(const struct turns *t)
+{
+	return t->max > 1 ? t->max - 1 : t->max;
+}
+
+/* Whose client has fewest, and may have more. waiting.n: nobody's. */
+static size_t find_next(const struct turns *t)
+{
+	size_t best = t->waiting.n;
+	unsigned fewest = max_running(t);
+
+	for (size_t i = 0; i < t->waiting.n; i++) {
+		unsigned n = count_running(t, t->waiting.at[i]->client);
+
+		if (n < fewest) {
+			fewest = n;
+			best = i;
+		}
+	}
+	return best;
+}
+
 static void grant(struct turns *t)
 {
-	while (t->running.n < t->max && t->waiting.n) {
-		size_t best = 0;
+	size_t best;
 
-		for (size_t i = 1; i < t->waiting.n; i++)
-			if (count_running(t, t->waiting.at[i]->client) <
-			    count_running(t, t->waiting.at[best]->client))
-				best = i;
+	while (t->running.n < t->max && (best = find_next(t)) < t->waiting.n) {
 		t->waiting.at[best]->has_turn = true;
 		vec_push(&t->running, t->waiting.at[best]->client);
 		remove_waiter(t, best);
@@ -115,33 +133,14 @@ static bool displace(struct turns *t, uint64_t client)
 	return true;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void wait_a_little(struct turns *t)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&t->has_changed, &t->lock, &until);
-}
-
 static void wait_for_turn(struct turns *t, struct waiter *w, int wait_ms, const atomic_bool *stop)
 {
-	int64_t end = now_ms() + wait_ms;
+	int64_t end = clock_now_ms() + wait_ms;
 
 	vec_push(&t->waiting, w);
 	grant(t);
-	while (!w->has_turn && !w->is_displaced && !stop_asked(stop) && now_ms() < end)
-		wait_a_little(t);
+	while (!w->has_turn && !w->is_displaced && !stop_asked(stop) && clock_now_ms() < end)
+		wait_for_ms(&t->has_changed, &t->lock, LOOK_MS);
 	for (size_t i = 0; i < t->waiting.n; i++)
 		if (t->waiting.at[i] == w)
 			remove_waiter(t, i);

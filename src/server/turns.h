@@ -1,7 +1,8 @@
 /* turns.h - so many at a time, others wait, and nobody takes all of it.
  *
- * A turn that gets free goes to the client that has the fewest; whoever comes when all places to
- * wait are taken takes that of the client that has most. Threads: any number. */
+ * A turn that gets free goes to the client that has the fewest; the last one, if there are several,
+ * to none that has all others. Whoever comes when all places to wait are taken takes that of the
+ * client that has most. Threads: any number. */
 #ifndef SERVER_TURNS_H
 #define SERVER_TURNS_H
 

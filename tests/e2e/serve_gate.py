@@ -116,6 +116,14 @@ class Serve:
         return code
 
 
+def until(what, f):
+    for _ in range(600):
+        if f():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it does not come to this: " + what)
+
+
 # ---- a client that means well
 
 def plain(data):
@@ -337,6 +345,82 @@ def _(_):
     equal(set(s.refusals()), {"max-body", "max-unpacked", "max-labels", "rate-profiles"})
     equal(s.metric('kiln_refusals_total{limit="max-unpacked"}'), 1)
     equal(s.stop(), 0)
+    s = Serve("--max-memory", "64MB", "--max-unpacked", "1GB")
+    status, headers, answer = s.push(body=large_profile(27500))
+    equal((status, headers.get("x-kiln-limit")), (413, "max-memory"), "it alone takes more than all: %s" % answer)
+    equal(s.stop(), 0)
+    s = Serve("--max-unpacked", "10MB", "--rate-bytes", "100KB")
+    bombs = [s.push(body=gzip.compress(bytes(20 << 20))) for _ in range(2)]
+    equal([(x[0], x[1].get("x-kiln-limit")) for x in bombs], [(413, "max-unpacked"), (429, "rate-bytes")], "a bomb counts with what it unpacks to")
+    equal(s.stop(), 0)
+
+
+# ---- those who go away, and those who do not read
+
+MERGE = "/api/0/profiles/merge?service=%s&type=cpu&" + WINDOW
+
+
+def cpu(server):
+    """Seconds that all its threads have worked, those that have ended, too (CPUCLOCK_SCHED of the process)."""
+    return time.clock_gettime(~server.process.pid << 3 | 2)
+
+
+def is_idle(server):
+    return server.metric("kiln_queries_running") == server.metric("kiln_queries_waiting") == 0 and server.metric("kiln_http_requests_running") <= 1 and \
+        server.metric("kiln_request_memory_bytes") < 1 << 20
+
+
+@check("who goes away while his merge is being made: the work ends, and memory is given back")
+def _(_):
+    s = Serve("--max-queries", "4")
+    for i in range(5 if IS_SLOW else 20):
+        equal(s.push("long", large_profile(20000, i))[0], 200)
+    until("nothing is going on", lambda: is_idle(s))
+    before = cpu(s)
+    status, _, answer = s.ask(MERGE % "long")
+    equal((status, len(answer) > 1 << 20), (200, True))
+    full, before = cpu(s) - before, cpu(s)
+    memory = s.status("VmRSS")
+    leaving = []
+    for _ in range(20):
+        c = s.connect()
+        c.request("GET", MERGE % "long")
+        leaving.append(c)
+    until("they are worked on", lambda: s.metric("kiln_queries_running") > 0 and s.metric("kiln_queries_waiting") > 0)
+    for c in leaving:
+        c.close()
+    until("all have ended", lambda: is_idle(s))
+    spent = cpu(s) - before
+    print("# a merge takes %.2f s of CPU time, 20 that were abandoned %.2f s" % (full, spent))
+    equal(spent < 20 * full / 4, True, "%.2f s for 20 of %.2f s" % (spent, full))
+    until("memory is what it was", lambda: s.status("VmRSS") < memory + (32 << 20))
+    equal(s.ask(MERGE % "long")[0], 200, "it serves on")
+    equal(s.stop(), 0)
+
+
+@check("who does not read what he asked for gets no more, and others do")
+def _(_):
+    s = Serve("--max-memory", "256MB" if not IS_SLOW else "1GB")
+    status, _, answer = s.push("large", large_profile(60000 if not IS_SLOW else 200000))
+    equal(status, 200, answer)
+    readers = []
+
+    def ask():
+        c = http.client.HTTPConnection("localhost", s.port, timeout=LONGEST_S, source_address=("127.0.0.2", 0))
+        c.connect()
+        c.request("GET", MERGE % "large")
+        readers.append(c)
+        return c.getresponse()  # its head
+    until("it is refused", lambda: ask().getheader("X-Kiln-Limit") == "unread")
+    equal(s.metric("kiln_request_unread_bytes") > 4 << 20, True)
+    status, _, answer = s.ask(MERGE % "large")
+    equal(status, 200, "somebody else: %s" % answer[:300])
+    for c in readers:
+        c.close()
+    until("memory is given back", lambda: is_idle(s) and s.metric("kiln_request_unread_bytes") == 0)
+    equal(ask().status, 200, "it is forgiven")
+    equal(s.refusals()["unread"] >= 1, True)
+    equal(s.stop(), 0)
 
 
 # ---- who may do what
@@ -460,14 +544,6 @@ def refusals_of(self, client):
 
 
 Serve.refusals_of = refusals_of
-
-
-def until(what, f):
-    for _ in range(600):
-        if f():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it does not come to this: " + what)
 
 
 def install(**files):

@@ -1,5 +1,6 @@
 /* Budgets, turns, rates and the list of refusals. */
 #include "server/budget.h"
+#include "server/holds.h"
 #include "server/rates.h"
 #include "server/refusals.h"
 #include "server/turns.h"
@@ -104,20 +105,54 @@ static void start(struct asker *a, struct turns *t, const char *client, unsigned
 	assert_int_equal(waiting, nwaiting);
 }
 
+TEST(nobody_takes_the_last_turn)
+{
+	struct turns *t = turns_new(3, 4);
+
+	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	assert_false(turns_take(t, STR("greedy"), 1, NULL));
+	assert_true(turns_take(t, STR("modest"), 0, NULL));
+	turns_give(t, STR("greedy"));
+	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	turns_free(t);
+	t = turns_new(1, 4); /* but of one, that one */
+	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	turns_free(t);
+}
+
+TEST(clients_hold_what_they_have_not_given_back)
+{
+	struct holds *h = holds_new();
+
+	holds_add(h, STR("a"), 10);
+	holds_add(h, STR("b"), 1);
+	holds_add(h, STR("a"), 5);
+	assert_int_equal(holds_of(h, STR("a")), 15);
+	assert_int_equal(holds_total(h), 16);
+	holds_remove(h, STR("a"), 10);
+	assert_int_equal(holds_of(h, STR("a")), 5);
+	holds_remove(h, STR("a"), 5);
+	assert_int_equal(holds_of(h, STR("a")), 0);
+	assert_int_equal(holds_of(h, STR("b")), 1);
+	assert_int_equal(holds_total(h), 1);
+	holds_free(h);
+}
+
 TEST(a_turn_goes_to_who_has_fewest)
 {
 	struct turns *t = turns_new(2, 4);
 	struct asker greedy, modest;
 
 	assert_true(turns_take(t, STR("greedy"), 0, NULL));
-	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	assert_true(turns_take(t, STR("other"), 0, NULL));
 	assert_false(turns_take(t, STR("greedy"), 1, NULL));
 	start(&greedy, t, "greedy", 1);
 	start(&modest, t, "modest", 2);
-	turns_give(t, STR("greedy"));
+	turns_give(t, STR("other"));
 	pthread_join(modest.thread, NULL); /* it came later */
 	assert_true(modest.got);
-	turns_give(t, STR("modest"));
+	turns_give(t, STR("greedy"));
 	pthread_join(greedy.thread, NULL);
 	assert_true(greedy.got);
 	turns_free(t);

@@ -6,6 +6,9 @@
 #include "base/stop.h"
 #include "store/delete.h"
 #include "store/inside.h"
+#include "store/rewrite.h"
+
+#define COMPACT_SHARE 0.75 /* of a book that is in use: then it is not worth it to rewrite it */
 
 struct checking {
 	struct store *s;
@@ -175,5 +178,8 @@ bool store_compact(struct store *s, struct err *e)
 	struct compaction c = { .e = e };
 	struct writer_task task = { .work = do_nothing, .after = vacuum_all, .ctx = &c };
 
-	return delete_empty(s, e) && writer_do(s, &task, e) && c.is_ok;
+	uint64_t nbooks;
+
+	return delete_empty(s, e) && rewrite_books(s, COMPACT_SHARE, false, &nbooks, e) &&
+	       delete_empty(s, e) && writer_do(s, &task, e) && c.is_ok;
 }

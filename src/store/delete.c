@@ -1,13 +1,17 @@
 #include "store/delete.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/int.h"
 #include "base/stop.h"
 #include "store/find.h"
 #include "store/tiers.h"
 
-enum { SLICE = 500 }; /* profiles that are deleted in one commit */
+enum {
+	SLICE = 500, /* profiles that are deleted in one commit */
+	LEFT_SECONDS = 3600,
+};
 
 struct doomed {
 	int64_t time, row, book;
@@ -244,8 +248,11 @@ static bool has_sums(struct db *db, int64_t book)
 	return r != DB_DONE;
 }
 
-static bool is_empty_book(struct db *db, const struct shelf_book *b)
+static bool is_empty_book(struct db *db, const struct shelf_book *b, bool is_passive)
 {
+	/* Of one that was rewritten, somebody may still read what was there before. */
+	if (b->left_at && !is_passive && time(NULL) - b->left_at < LEFT_SECONDS)
+		return false;
 	return !b->nprofiles && !b->nusers && !has_sums(db, b->id);
 }
 
@@ -267,7 +274,7 @@ static void sweep_find(struct store *s, struct db *db, struct sweep *w)
 	for (size_t i = 0; i < s->shelf.books.n; i++) {
 		struct shelf_book *b = s->shelf.books.at[i];
 
-		if (is_empty_book(db, b))
+		if (is_empty_book(db, b, s->params.is_passive))
 			vec_push(&w->books, b->id);
 		else
 			b->service->nleft++;

@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "store/delete.h"
 #include "store/inside.h"
+#include "store/rewrite.h"
 #include "store/tiers.h"
 
 enum {
@@ -29,6 +30,8 @@ size_t keep_piece(const struct store *s)
 		return MOST;
 	return pages ? (size_t)pages : 1;
 }
+
+#define BOOK_SHARE 0.5 /* of a book that is in use: below that it is rewritten */
 
 struct ids {
 	vec(int64_t) at;
@@ -379,6 +382,23 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 
 /* A failure of one part, as of a profile that is damaged, must not keep the next from making room.
  * Returns the first one. */
+/* Once a day is enough: it is days that go. */
+static bool rewrite_old_books(struct store *s, int64_t now, struct err *e)
+{
+	int64_t day = tier_start(TIER_DAY, now);
+	uint64_t nbooks;
+
+	if (day == s->keeper.last_day)
+		return true;
+	if (!rewrite_books(s, BOOK_SHARE, true, &nbooks, e))
+		return false;
+	s->keeper.last_day = day;
+	if (nbooks)
+		store_log(s, "%llu books, most of which nothing needed any more, are in others now",
+			  (unsigned long long)nbooks);
+	return true;
+}
+
 static bool tidy(struct store *s, int64_t now, struct err *e)
 {
 	struct keeper *k = &s->keeper;
@@ -396,7 +416,8 @@ static bool tidy(struct store *s, int64_t now, struct err *e)
 		/* What has failed is tried again. */
 		k->last_hour = is_aged ? hour : INT64_MIN;
 	}
-	if (is_less && !(delete_empty(s, &why) && vacuum(s, &why)) &&
+	if (is_less &&
+	    !(rewrite_old_books(s, now, &why) && delete_empty(s, &why) && vacuum(s, &why)) &&
 	    !go_on(s, &why, &is_failed, e))
 		return false;
 	if (!make_room(s, now, &why))
@@ -463,7 +484,7 @@ void keeper_wake(struct store *s)
 
 void keeper_init(struct keeper *k)
 {
-	k->last_hour = INT64_MIN;
+	k->last_hour = k->last_day = INT64_MIN;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_mutex_init(&k->busy, NULL);
 	pthread_cond_init(&k->wake, NULL);

@@ -17,6 +17,7 @@ struct keeper {
 	pthread_mutex_t lock, busy;
 	pthread_cond_t wake;
 	atomic_bool stop;
+	int64_t last_day;  /* at which books were last looked at */
 	int64_t last_hour; /* at which ages were last looked at */
 	atomic_bool is_age_wanted;
 	_Atomic uint64_t nthinned;

@@ -250,6 +250,14 @@ struct shelf_book *shelf_current(struct store *s, struct service *service, struc
 	return bring(s, b, e);
 }
 
+void shelf_close(struct shelf *shelf, struct shelf_book *b)
+{
+	pthread_mutex_lock(&shelf->lock);
+	if (b->service->book == b)
+		b->service->book = NULL;
+	pthread_mutex_unlock(&shelf->lock);
+}
+
 void shelf_put_back(struct store *s, struct shelf_book *b)
 {
 	size_t bytes;

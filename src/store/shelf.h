@@ -25,6 +25,7 @@ struct shelf_book {
 	size_t bytes;
 	uint64_t last_use;
 	uint64_t nprofiles; /* in the database, that need it */
+	int64_t left_at;    /* second: when it was rewritten into another; 0: it was not */
 	/* the writer's */
 	struct book_mark saved; /* up to here it is in the database */
 	struct book_mark empty;
@@ -62,6 +63,8 @@ void shelf_put_back(struct store *s, struct shelf_book *b);
 struct shelf_book *shelf_find(struct shelf *shelf, int64_t id);
 /* Chunk `number` has been written or read. */
 void shelf_note_chunk(struct shelf_book *b, uint32_t number, size_t bytes, bool is_whole);
+/* New profiles go to another book. */
+void shelf_close(struct shelf *shelf, struct shelf_book *b);
 /* Books that nobody holds, in order of id, are no more. Under the shelf's lock. */
 void shelf_forget(struct shelf *shelf, const int64_t *ids, size_t n);
 

@@ -170,6 +170,66 @@ bool tier_save(struct db *db, const struct tier_window *w, bool is_thinned, stru
 	return ok;
 }
 
+/* The sum of a row and of what the statement has, which is as in SQL_TIER_AT. */
+static bool add_to_row(const struct book *book, sqlite3_stmt *old, const struct tier_row *row,
+		       struct tier_row *both, struct err *e)
+{
+	struct book_sum *sum = book_sum_new(book);
+	double *ones = xcalloc(row->totals.n + 1, sizeof(*ones));
+	struct scan_row before = { .totals = db_blob(old, 6) };
+	bool ok;
+
+	for (size_t t = 0; t < row->totals.n; t++) {
+		ones[t] = 1;
+		vec_push(&both->totals, row->totals.at[t]);
+	}
+	add_totals(both, &before);
+	both->has_deltas |= db_int(old, 1) & TIER_HAS_DELTAS;
+	both->nprofiles += (uint64_t)db_int(old, 2);
+	both->first = both->first < db_int(old, 3) ? both->first : db_int(old, 3);
+	both->last = both->last > db_int(old, 4) ? both->last : db_int(old, 4);
+	both->duration = int_add(both->duration, db_int(old, 5));
+	ok = book_ntypes(book, row->head) == row->totals.n ||
+	     err_set(e, ERR_FORMAT, "totals of a sum are damaged");
+	ok = ok && book_sum_add(sum, db_blob(old, 7), ones, e) &&
+	     book_sum_add(sum, buf_view(&row->data), ones, e);
+	if (ok)
+		book_sum_pack(sum, &both->data);
+	book_sum_free(sum);
+	free(ones);
+	return ok;
+}
+
+bool tier_add(struct db *db, const struct book *book, const struct tier_window *w,
+	      const struct tier_row *row, bool is_thinned, struct err *e)
+{
+	struct db_value at[5] = { DB_INT(w->series->series), DB_INT(w->tier), DB_INT(w->time),
+				  DB_INT(row->book), DB_INT(row->head) };
+	sqlite3_stmt *old = db_bind(db, SQL_TIER_AT, at, 5, e);
+	enum db_result r = old ? db_step(db, old, e) : DB_FAILED;
+	struct tier_row both = *row;
+	int64_t blob;
+	bool ok;
+
+	if (r != DB_ROW)
+		return r == DB_DONE && save_row(db, w, row, is_thinned, e);
+	both.data = (struct buf){ 0 };
+	both.totals.at = NULL;
+	both.totals.n = both.totals.cap = 0;
+	blob = db_int(old, 0);
+	is_thinned |= (db_int(old, 1) & TIER_IS_THINNED) != 0;
+	ok = add_to_row(book, old, row, &both, e);
+	sqlite3_reset(old);
+	ok = ok &&
+	     db_run(db, SQL_DROP_TIER, DB_VALUES(at[0], at[1], at[2], at[3], at[4], DB_INT(blob)),
+		    e) &&
+	     db_run(db, SQL_DROP_TIER_BLOB, DB_VALUES(DB_INT(blob)), e) &&
+	     save_row(db, w, &both, is_thinned, e);
+	buf_release(&both.data);
+	vec_release(&both.totals);
+	return ok;
+}
+
 bool tier_drop(struct db *db, int64_t series, enum tier tier, int64_t from, int64_t to, bool is_all,
 	       struct err *e)
 {

@@ -50,6 +50,9 @@ void tier_window_release(struct tier_window *w);
 
 /* In place of what was there. */
 bool tier_save(struct db *db, const struct tier_window *w, bool is_thinned, struct err *e);
+/* One row more of a window: added to what it has of the same book, which is this, and head. */
+bool tier_add(struct db *db, const struct book *book, const struct tier_window *w,
+	      const struct tier_row *row, bool is_thinned, struct err *e);
 /* Those that begin between the times; with `is_all` those that are thinned too. */
 bool tier_drop(struct db *db, int64_t series, enum tier tier, int64_t from, int64_t to, bool is_all,
 	       struct err *e);

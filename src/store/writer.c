@@ -62,7 +62,7 @@ static bool save_chunk(struct writer *w, struct shelf_book *b, struct str chunk,
 }
 
 /* What the book has got since it was last saved: at least all that the task's profile needs. */
-static bool save_book(struct writer *w, struct shelf_book *b, struct err *e)
+bool writer_save_book(struct writer *w, struct shelf_book *b, struct err *e)
 {
 	struct buf chunk = { 0 };
 	bool ok = true;
@@ -91,7 +91,7 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	int64_t row = t->series->id << 32 | t->series->next_row;
 	struct str id = { (const char *)t->id.at, sizeof(t->id.at) };
 
-	if (!save_names(w, t, e) || (t->book && !save_book(w, t->book, e)))
+	if (!save_names(w, t, e) || (t->book && !writer_save_book(w, t->book, e)))
 		return false;
 	t->series->next_row++;
 	if (t->time < t->series->tiers_until &&
@@ -106,7 +106,7 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	       db_run(w->db, SQL_NEW_BLOB, DB_VALUES(DB_INT(row), DB_BLOB(t->data)), e);
 }
 
-static void note_book(struct writer *w, struct shelf_book *b)
+void writer_note_book(struct writer *w, struct shelf_book *b)
 {
 	b->is_saved = true;
 	if (b->saving != w->ncommit)
@@ -134,7 +134,7 @@ static void note_saved(struct store *s, struct writer_task *first)
 	for (struct writer_task *t = first; t; t = t->next)
 		if (t->book) {
 			t->book->nprofiles++;
-			note_book(&s->writer, t->book);
+			writer_note_book(&s->writer, t->book);
 		}
 	pthread_mutex_unlock(&s->shelf.lock);
 }
@@ -163,7 +163,10 @@ static bool commit_profiles(struct store *s, struct writer_task *first, struct e
 
 static bool commit_work(struct store *s, struct writer_task *t, struct err *e)
 {
-	bool ok = t->work(s, s->writer.db, t->ctx, e) && db_do(s->writer.db, SQL_COMMIT, e);
+	bool ok;
+
+	s->writer.ncommit++;
+	ok = t->work(s, s->writer.db, t->ctx, e) && db_do(s->writer.db, SQL_COMMIT, e);
 
 	if (t->after)
 		t->after(s, t->ctx, ok);

@@ -139,6 +139,18 @@ static const char *merge(struct place *p, int64_t from, int64_t to, enum store_s
 	return samples_text(&p->w, &merged.profile);
 }
 
+static const char *merge_type(struct place *p, const char *type, int64_t from, int64_t to)
+{
+	struct store_matcher matcher = { .name = STR("type"), .value = str_of(type) };
+	struct store_query q = { .matchers = &matcher, .nmatchers = 1, .from = from, .to = to };
+	struct store_merged merged;
+	struct err e;
+
+	if (!store_merge(p->store, &q, STORE_AS_TYPE, &p->w.arena, &p->w.strings, &merged, &e))
+		fail_msg("%s", e.text);
+	return samples_text(&p->w, &merged.profile);
+}
+
 static const struct shape mutexes = { "mutex", "contentions,delay", 0 };
 static const struct shape mutex_deltas = { "mutex", "contentions,delay", SECOND };
 static const struct shape heap = { "heap", "alloc_space,inuse_space", 0 };
@@ -704,4 +716,132 @@ TEST(deleting_deletes_sums)
 	assert_string_equal(merge_all(&x, q.from, q.to, STORE_SUM, &ignored), "nothing found");
 	place_release(&x);
 	place_release(&y);
+}
+
+/* ---- books */
+
+/* Of a service that has other functions with each deploy. */
+static void put_deploy(struct place *p, int deploy, int64_t time)
+{
+	struct buf stacks = { 0 };
+
+	buf_puts(&stacks, "main;always 1\n");
+	for (int i = 0; i < 2000; i++)
+		buf_printf(&stacks, "main;v%d_handler_%d;v%d_step_%d 1\n", deploy, i % 50, deploy,
+			   i);
+	buf_char(&stacks, '\0');
+	put(p, &cpu, "1", time, stacks.p);
+	buf_release(&stacks);
+	/* Those of many days are too much to keep. */
+	world_release(&p->w);
+	world_init(&p->w);
+}
+
+static struct store_stats stats_of(struct place *p)
+{
+	struct store_stats stats;
+
+	store_stats(p->store, &stats);
+	return stats;
+}
+
+static void say_nothing(void *ctx, const char *line)
+{
+	(void)ctx;
+	print_message("# %s\n", line);
+}
+
+static void assert_whole(struct place *p, uint64_t nprofiles)
+{
+	struct store_checked checked;
+	struct err e;
+
+	assert_true(store_check(p->store, say_nothing, NULL, &checked, &e));
+	assert_int_equal(checked.nproblems, 0);
+	assert_int_equal(checked.nprofiles, nprofiles);
+}
+
+TEST(compacting_drops_what_only_deleted_profiles_needed)
+{
+	struct place p;
+	struct store_query first = { .from = 0, .to = 9 * 24 * HOUR - 1 };
+	uint64_t before, n;
+	struct err e;
+	char *all;
+
+	place_init(&p);
+	for (int i = 0; i < 10; i++)
+		put_deploy(&p, i, i * 24 * HOUR + HOUR);
+	put(&p, &heap, "1", 9 * 24 * HOUR, "main 7\n");
+	/* sums of the days, which need the book too */
+	assert_true(store_tidy(p.store, 20 * 24 * HOUR, &e));
+	assert_true(store_delete(p.store, &first, false, &n, &e));
+	assert_int_equal(n, 9);
+	assert_true(store_compact(p.store, &e));
+	before = stats_of(&p).bytes_on_disk;
+	reopen(&p, NULL);
+	assert_whole(&p, 2);
+	all = strdup(merge_type(&p, "cpu", 0, INT64_MAX));
+	assert_non_null(strstr(all, "1: always main"));
+	assert_non_null(strstr(all, "v9_step_7 "));
+	assert_null(strstr(all, "v8_"));
+	/* A store that never had the others is no smaller. */
+	place_release(&p);
+	place_init(&p);
+	put_deploy(&p, 9, 9 * 24 * HOUR + HOUR);
+	put(&p, &heap, "1", 9 * 24 * HOUR, "main 7\n");
+	assert_true(store_tidy(p.store, 20 * 24 * HOUR, &e));
+	assert_true(store_compact(p.store, &e));
+	assert_string_equal(merge_type(&p, "cpu", 0, INT64_MAX), all);
+	assert_true(before <= stats_of(&p).bytes_on_disk + 65536);
+	free(all);
+	place_release(&p);
+}
+
+static void count_rewritten(void *ctx, const char *line)
+{
+	*(int *)ctx += strstr(line, "nothing needed any more") != NULL;
+}
+
+/* With books of a megabyte a few deploys fill one. Days go one by one; what is left of a book that
+ * had several gets into the current one. */
+TEST(a_service_that_is_deployed_every_day_stays_small)
+{
+	struct store_params params = { .is_passive = true,
+				       .max_memory = 8 << 20,
+				       .keep = { .raw_ns = 24 * HOUR,
+						 .minute_ns = 24 * HOUR,
+						 .hour_ns = 48 * HOUR,
+						 .day_ns = 7 * 24 * HOUR } };
+	struct place p;
+	uint64_t early = 0;
+	int nrewritten = 0;
+	struct err e;
+
+	params.log = count_rewritten;
+	params.log_ctx = &nrewritten;
+	place_init(&p);
+	reopen(&p, &params);
+	for (int day = 1; day <= 100; day++) {
+		uint64_t bytes;
+
+		put_deploy(&p, day, day * 24 * HOUR);
+		put_deploy(&p, day, day * 24 * HOUR + 12 * HOUR);
+		if (!store_tidy(p.store, (day + 1) * 24 * HOUR + HOUR, &e))
+			fail_msg("%s", e.text);
+		bytes = stats_of(&p).bytes_on_disk;
+		if (day > 20 && day <= 40 && bytes > early)
+			early = bytes;
+		if (day > 40 && bytes > early + early / 4)
+			fail_msg("day %d: %llu bytes, and at most %llu until day 40", day,
+				 (unsigned long long)bytes, (unsigned long long)early);
+	}
+	assert_true(nrewritten > 5);
+	reopen(&p, &params);
+	assert_whole(&p, 1);
+	assert_string_equal(merge_type(&p, "cpu", 100 * 24 * HOUR, INT64_MAX),
+			    merge_type(&p, "cpu", 100 * 24 * HOUR, 101 * 24 * HOUR));
+	assert_non_null(strstr(merge_type(&p, "cpu", 0, INT64_MAX), "v95_step_3 "));
+	assert_null(strstr(merge_type(&p, "cpu", 0, INT64_MAX), "v90_"));
+	place_release(&p);
 }

@@ -380,8 +380,6 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 
 /* ---- all */
 
-/* A failure of one part, as of a profile that is damaged, must not keep the next from making room.
- * Returns the first one. */
 /* Once a day is enough: it is days that go. */
 static bool rewrite_old_books(struct store *s, int64_t now, struct err *e)
 {
@@ -399,6 +397,8 @@ static bool rewrite_old_books(struct store *s, int64_t now, struct err *e)
 	return true;
 }
 
+/* A failure of one part, as of a profile that is damaged, must not keep the next from making room.
+ * Returns the first one. */
 static bool tidy(struct store *s, int64_t now, struct err *e)
 {
 	struct keeper *k = &s->keeper;

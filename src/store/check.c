@@ -17,6 +17,7 @@ struct checking {
 	void *ctx;
 	struct store_checked *out;
 	const char *what; /* "profile", "sum" */
+	int64_t done, all;
 };
 
 static void complain(struct checking *c, const char *fmt, ...)
@@ -113,6 +114,7 @@ static bool check_rows(struct checking *c, enum db_statement which, const char *
 	while (r == DB_ROW && (r = db_step(c->db, rows, e)) == DB_ROW) {
 		check_row(c, rows);
 		++*n;
+		store_progress(c->s, (uint64_t)++c->done, (uint64_t)c->all);
 	}
 	return r == DB_DONE;
 }
@@ -138,7 +140,7 @@ bool store_check(struct store *s, void (*say)(void *ctx, const char *line), void
 
 	*out = (struct store_checked){ 0 };
 	c.db = store_reader(s, e);
-	ok = c.db && check_file(&c, e) &&
+	ok = c.db && db_number(c.db, SQL_COUNT_ALL, &c.all, e) && check_file(&c, e) &&
 	     check_rows(&c, SQL_CHECK_PROFILES, "profile", &out->nprofiles, e) &&
 	     check_rows(&c, SQL_CHECK_TIERS, "sum", &out->nsums, e) &&
 	     check_count(&c, SQL_CHECK_BLOBS, "samples belong to no profile", e) &&

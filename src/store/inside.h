@@ -42,6 +42,8 @@ void store_reader_back(struct store *s, struct db *db);
 bool store_free_bytes(struct store *s, uint64_t *free_bytes, uint64_t *reserve);
 /* All files. */
 uint64_t store_disk_bytes(struct store *s);
+/* Of long work: so much is done. */
+void store_progress(struct store *s, uint64_t done, uint64_t all);
 void store_log(struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

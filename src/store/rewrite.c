@@ -316,6 +316,7 @@ bool rewrite_books(struct store *s, double share, bool is_online, uint64_t *nboo
 
 		if (!b && e->kind == ERR_NOTFOUND)
 			continue;
+		store_progress(s, i, ids.at.n);
 		ok = b && find_share(s, b, &used, e);
 		if (ok && used < share) {
 			ok = rewrite(s, b, e);

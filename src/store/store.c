@@ -141,9 +141,20 @@ static bool open_writer(struct store *s, struct err *e)
 	return w->db;
 }
 
+/* The log is then not written through with each commit, but before it is copied. */
+static bool set_lazy(struct store *s, struct err *e)
+{
+	struct db *db = s->writer.db;
+
+	return !s->params.is_lazy ||
+	       sqlite3_exec(db->sqlite, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL) ==
+		       SQLITE_OK ||
+	       db_fail(db, e);
+}
+
 static bool open_all(struct store *s, struct err *e)
 {
-	return make_folder(s->dir, e) && lock_folder(s, e) && open_writer(s, e) &&
+	return make_folder(s->dir, e) && lock_folder(s, e) && open_writer(s, e) && set_lazy(s, e) &&
 	       rules_load(&s->rules, s->writer.db, e) &&
 	       catalog_load(&s->catalog, s->writer.db, e) && shelf_load(s, s->writer.db, e) &&
 	       load_counts(s, e) && load_thinned(s, e) && writer_start(s, e) && keeper_start(s, e);

@@ -48,6 +48,10 @@ struct store_params {
 	const struct store_rule *rules; /* of some: the first that fits, names before patterns */
 	size_t nrules;
 	bool is_passive; /* no work in the background: for tools that work offline */
+	bool is_lazy;	 /* what is put is durable when the store has been closed, not before */
+	/* Of long work of tools, or NULL: done of all. */
+	void (*progress)(void *ctx, uint64_t done, uint64_t all);
+	void *progress_ctx;
 	void (*log)(void *ctx, const char *line); /* or NULL */
 	void *log_ctx;
 };
@@ -245,6 +249,32 @@ struct store_checked {
 /* Reads everything back; `say` gets a line for each thing that is wrong. False: it could not. */
 bool store_check(struct store *s, void (*say)(void *ctx, const char *line), void *ctx,
 		 struct store_checked *out, struct err *e);
+/* The sum of all profiles of a series in a window of time, in the place of those or beside them. */
+struct store_window {
+	struct str service, type;
+	const struct store_label *labels;
+	size_t nlabels;
+	int tier; /* 1: a minute, 2: an hour, 3: a day */
+	int64_t start, first, last, duration;
+	uint64_t nprofiles;
+	bool has_deltas; /* of values that count from a process's start it has the differences */
+	bool is_thinned; /* the profiles are not there any more */
+	int64_t until;	 /* up to here sums of its series have been made */
+	const struct profile *profile;
+};
+struct store_carrier {
+	bool (*profile)(void *ctx, const struct store_id *id, struct err *e);
+	/* A window may come in parts, one after the other. */
+	bool (*window)(void *ctx, const struct store_window *w, struct err *e);
+	/* One of them (ERR_FORMAT) cannot be had; true: go on. */
+	bool (*damaged)(void *ctx, const struct err *e);
+	void *ctx;
+};
+/* Hands over all that there is: first profiles, those of each series in order of time. */
+bool store_carry(struct store *s, const struct store_carrier *to, struct err *e);
+/* One that is there already is left alone; with `is_more` it is another part of the one before. */
+bool store_put_window(struct store *s, const struct store_window *w, bool is_more, bool *is_put,
+		      struct err *e);
 /* Drops what nothing needs, and makes the file as small as it can be. Puts wait meanwhile. */
 bool store_compact(struct store *s, struct err *e);
 

@@ -20,9 +20,8 @@ enum {
 
 /* ---- one profile */
 
-static bool save_names(struct writer *w, const struct writer_task *t, struct err *e)
+bool writer_save_series(struct writer *w, struct series *series, struct err *e)
 {
-	struct series *series = t->series;
 	struct service *service = series->service;
 
 	if (!service->is_saved && service->saving != w->ncommit) {
@@ -91,7 +90,7 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	int64_t row = t->series->id << 32 | t->series->next_row;
 	struct str id = { (const char *)t->id.at, sizeof(t->id.at) };
 
-	if (!save_names(w, t, e) || (t->book && !writer_save_book(w, t->book, e)))
+	if (!writer_save_series(w, t->series, e) || (t->book && !writer_save_book(w, t->book, e)))
 		return false;
 	t->series->next_row++;
 	if (t->time < t->series->tiers_until &&

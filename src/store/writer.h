@@ -63,7 +63,9 @@ struct writer {
 bool writer_start(struct store *s, struct err *e);
 /* Notes how much of the database is in use; for whoever has the connection. */
 bool writer_note_pages(struct writer *w, struct err *e);
-/* Within work of a task: what is new in a book gets into the same commit; and, once that is there,
+/* Within work of a task: the series and its service get into the same commit, if they are new. */
+bool writer_save_series(struct writer *w, struct series *series, struct err *e);
+/* The same: what is new in a book gets into the same commit; and, once that is there,
  * under the shelf's lock. */
 bool writer_save_book(struct writer *w, struct shelf_book *b, struct err *e);
 void writer_note_book(struct writer *w, struct shelf_book *b);

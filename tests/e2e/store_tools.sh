@@ -34,16 +34,46 @@ for i in 0 1 2 3; do
 	printf '{"file":"%s.pb.gz","service":"shop","type":"cpu","created_ns":"%d000000000","labels":[["pod","a \\"b\\""]]}\n' \
 		"$id" $((1700000000 + i)) >>in/index.jsonl
 done
-check "imports" says "4 profiles imported" "$KILN" store import db in
+check "imports" says "4 profiles imported, 0 sums" "$KILN" store import db in
 check "imports nothing twice" says "0 profiles imported" "$KILN" store import db in
 check "finds nothing wrong" says "4 profiles and 0 sums read, 0 problems" "$KILN" store check db
-check "exports" says "4 profiles exported" "$KILN" store export db out
+check "exports" says "4 profiles exported, 0 sums" "$KILN" store export db out
 check "what was exported is what was imported" cmp in/index.jsonl out/index.jsonl
 for f in in/*.pb.gz; do
 	"$KILN" -raw "$f" >a 2>/dev/null
 	"$KILN" -raw "out/${f#in/}" >b 2>/dev/null
 	check "${f#in/} is the same" cmp a b
 done
+# Sums of hours and days, one of them in place of profiles, and a rule; then all of it again from what was exported.
+mkdir more
+cp in/dbsvu938di18pqh8frj0.pb.gz more/sum-1.pb.gz
+cp in/dbsvu938di18pqh8frk0.pb.gz more/sum-2.pb.gz
+cp in/dbsvu938di18pqh8frkg.pb.gz more/dbsvu938di18pqh8frkg.pb.gz
+sum() {
+	printf '{"file":"sum-%d.pb.gz","service":"shop","type":"cpu","labels":[["pod","b"]],"sum":"%s","start_ns":"%d000000000","first_ns":"%d000000000","last_ns":"%d000000000","duration_ns":"20","until_ns":"1700006400000000000","profiles":"7","differences":false,"thinned":true}\n' "$@"
+}
+{
+	printf '{"file":"dbsvu938di18pqh8frkg.pb.gz","service":"shop","type":"cpu","created_ns":"1700092800000000000","labels":[["pod","b"]],"process":"-5"}\n'
+	sum 1 hour 1699999200 1699999201 1699999209
+	sum 2 day 1699920000 1699920001 1699920009
+	printf '{"rule":"shop","raw_ns":"3600000000000","minute_ns":"-1","hour_ns":"-1","day_ns":"0"}\n'
+} >more/index.jsonl
+check "imports sums and rules" says "1 profiles imported, 2 sums, 1 rules" "$KILN" store import sums more
+check "sums are not imported twice" says "0 profiles imported, 0 sums, 1 rules" "$KILN" store import sums more
+check "sums are checked" says "1 profiles and 2 sums read, 0 problems" "$KILN" store check sums
+check "exports sums and rules" says "1 profiles exported, 2 sums, 1 rules" "$KILN" store export sums again
+check "the index says the same" cmp more/index.jsonl again/index.jsonl
+for f in more/*.pb.gz; do
+	"$KILN" -raw "$f" >a 2>/dev/null
+	"$KILN" -raw "again/${f#more/}" >b 2>/dev/null
+	check "${f#more/} is the same" cmp a b
+done
+check "no index of an export that has not ended" test ! -e again/index.jsonl.part
+check "a folder without an index" says "index.jsonl: no such file" "$KILN" store import sums nowhere
+sed -i 's/sum-2/..\/x/' more/index.jsonl
+check "names of sums do not lead out of the folder" says 'index.jsonl:3.*"file"' "$KILN" store import other more
+check "helps" says "kiln store export DIR FOLDER" "$KILN" store --help
+check "called wrongly" fails "$KILN" store export db
 check "compacts" "$KILN" store compact db
 check "nothing is lost by that" says "4 profiles and 0 sums read, 0 problems" "$KILN" store check db
 check "is no store" fails "$KILN" store check nowhere

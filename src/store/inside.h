@@ -18,6 +18,7 @@ struct store {
 	struct store_params params;
 	char *dir, *path; /* of the database */
 	int lock_fd;
+	bool has_lock;
 	struct id_source ids;
 	struct catalog catalog;
 	struct shelf shelf;

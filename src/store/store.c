@@ -43,6 +43,7 @@ static bool lock_folder(struct store *s, struct err *e)
 			     "another folder",
 			     s->dir, *owner ? owner : "not known");
 	}
+	s->has_lock = ok;
 	if (ok) {
 		/* The number is for people; who cannot write it has the lock all the same. */
 		(void)!ftruncate(s->lock_fd, 0);
@@ -207,6 +208,9 @@ void store_close(struct store *s)
 	pthread_mutex_destroy(&s->readers_lock);
 	keeper_release(&s->keeper);
 	rules_release(&s->rules);
+	/* A number that is left may be another's by the time somebody reads it. */
+	if (s->has_lock)
+		(void)!ftruncate(s->lock_fd, 0);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);

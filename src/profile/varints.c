@@ -43,12 +43,51 @@ BMI2 static inline void take_four(uint64_t *x, uint64_t *ends, uint32_t *to)
 	}
 }
 
+/* Four numbers of one byte or two, off *x. `is_two` says which, from its lowest bit on. Their bytes
+ * go to the lanes of a word, then the bits of each lane together. */
+BMI2 static inline void take_short(uint64_t *x, uint64_t is_two, uint32_t *to)
+{
+	const uint64_t lanes = 0x0001000100010001, pair = 0x0000ffff0000ffff;
+	uint64_t bytes = __builtin_ia32_pdep_di(is_two, lanes) * 0xff00 | lanes * 0xff;
+	uint64_t v = __builtin_ia32_pdep_di(*x, bytes), two[2];
+
+	v = (v & lanes * 0x7f) | (v >> 1 & lanes * 0x3f80);
+	two[0] = __builtin_ia32_pdep_di(v, pair);
+	two[1] = __builtin_ia32_pdep_di(v >> 32, pair);
+	memcpy(to, two, sizeof(two));
+	*x >>= __builtin_popcountll(bytes) & 63;
+}
+
+/* As long as there are eight bytes at a time, and their numbers take one or two. Bit i of `more`:
+ * byte i is not the last of its number. There are no branches that are hard to predict. */
+BMI2 static uint32_t read_short(struct wire *w, uint32_t *to)
+{
+	const uint8_t *p = w->p;
+	uint32_t n = 0;
+
+	while (w->end - p >= 8) {
+		uint64_t x, more, is_two;
+
+		memcpy(&x, p, 8);
+		more = __builtin_ia32_pext_di(x, 0x8080808080808080);
+		if (more & more >> 1)
+			break;
+		is_two = __builtin_ia32_pext_di(more, ~(more << 1) & 0xff);
+		take_short(&x, is_two, to + n);
+		take_short(&x, is_two >> 4, to + n + 4);
+		n += 8 - (uint32_t)__builtin_popcountll(more);
+		p += 8 - (more >> 7);
+	}
+	w->p = p;
+	return n;
+}
+
 /* Eight bytes at a time, and no branch on how long each number is: that is hard to predict. */
 BMI2 static uint32_t read_words(struct wire *w, const uint8_t *readable, uint32_t *to)
 {
 	const uint64_t tops = 0x8080808080808080;
+	uint32_t n = read_short(w, to);
 	const uint8_t *p = w->p;
-	uint32_t n = 0;
 
 	while (p < w->end && readable - p >= 8) {
 		size_t left = (size_t)(w->end - p);

@@ -2,6 +2,7 @@
 """kiln serve: how fast it takes profiles and merges them, and how much room that needs.
 
   tests/bench/serve.py --kiln build/kiln --tools build/release/tests/bench --work build/bench/serve [--quick]
+  tests/bench/serve.py --only many --many 100000
 
 The profiles are of one service that repeats itself: CPU profiles of 568 samples, 26 KB packed, all different, each
 with its own time, sent over 16 connections that are kept. Beside each row is what profefe does with its kind of
@@ -20,8 +21,8 @@ import time
 import urllib.parse
 import urllib.request
 
-SERVICE = "functions=300 locations=850 pool=1000 mappings=3 samples=568 timeless=1"
-SAMPLES, FILES, CONNECTIONS, MINUTE = 568, 256, 16, 60
+SERVICE = "functions=300 locations=850 pool=1000 mappings=3 timeless=1"
+SAMPLES, FEW_SAMPLES, FILES, CONNECTIONS, MINUTE = 568, 50, 256, 16, 60
 FORTNIGHT = 14 * 24 * 60
 FIRST = int(time.time()) - FORTNIGHT * MINUTE
 MB = 1 << 20
@@ -43,7 +44,7 @@ class Server:
         self.log = open(folder + ".log", "w+")
         self.process = subprocess.Popen([kiln, "serve", "--data", folder, "--listen", "localhost:0", "--access-log=false",
                                          "--rate-profiles", "0", "--rate-bytes", "0",
-                                         "--keep-raw", "30d", *args], stderr=self.log)
+                                         *(args or ("--keep-raw", "30d"))], stderr=self.log)
         atexit.register(self.process.kill)
         for _ in range(300):
             with open(folder + ".log") as f:
@@ -95,18 +96,23 @@ class Server:
 class Bench:
     def __init__(self, options):
         self.options = options
-        profiles = os.path.join(options.work, "profiles")
-        if not os.path.exists("%s/%05d.pb.gz" % (profiles, FILES - 1)):
-            os.makedirs(options.work, exist_ok=True)
-            subprocess.run([os.path.join(options.tools, "gen"), profiles, "count=%d" % FILES] + SERVICE.split(), check=True)
-        self.files = ["%s/%05d.pb.gz" % (profiles, i) for i in range(FILES)]
-        self.server = Server(options.kiln, os.path.join(options.work, "data"))
+        self.files = self.make("profiles", SAMPLES)
+        self.server = None
 
-    def load(self, puts, service, server=None, **params):
+    def make(self, name, samples):
+        folder = os.path.join(self.options.work, name)
+        if not os.path.exists("%s/%05d.pb.gz" % (folder, FILES - 1)):
+            os.makedirs(self.options.work, exist_ok=True)
+            subprocess.run([os.path.join(self.options.tools, "gen"), folder, "count=%d" % FILES, "samples=%d" % samples]
+                           + SERVICE.split(), check=True)
+        return ["%s/%05d.pb.gz" % (folder, i) for i in range(FILES)]
+
+    def load(self, puts, service, server=None, files=None, **params):
         """Profiles a second, and milliseconds within which 99 of 100 were answered."""
         args = ["%s=%s" % p for p in {"puts": puts, "connections": CONNECTIONS, "first": FIRST, "service": service,
                                       "step": MINUTE, **params}.items()]
-        done = subprocess.run([os.path.join(self.options.tools, "serve_load"), str((server or self.server).port), *args, *self.files],
+        done = subprocess.run([os.path.join(self.options.tools, "serve_load"), str((server or self.server).port), *args,
+                               *(files or self.files)],
                               stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit("serve.py: %s were not pushed" % " ".join(args))
@@ -128,6 +134,16 @@ class Bench:
         return re.search(r"of (\d+) total", out)[1]
 
     def run(self):
+        wanted, quick = self.options.only, self.options.quick
+        if wanted in ("", "fortnight"):
+            self.run_fortnight()
+        if wanted in ("", "day"):
+            self.run_day(10 if quick else 50)
+        if wanted == "many" or not (wanted or quick):
+            self.run_many(self.options.many)
+
+    def run_fortnight(self):
+        self.server = Server(self.options.kiln, os.path.join(self.options.work, "data"))
         self.check_merge()
         before, cpu = self.server.size(), self.server.cpu()
         rate, p99 = self.load(FORTNIGHT, "fortnight")
@@ -140,15 +156,13 @@ class Bench:
             row("merge of %s" % format(count, ","), took, "s", most=seconds, peer=peer)
             row("... memory of the server", peak, "MB", most=200, peer="profefe 3,700" if count == 5000 else "")
         row("bytes on disk a sample", (self.server.size() - before) / FORTNIGHT / SAMPLES, "bytes", most=8, peer="profefe 41-54")
-        self.run_day(10 if self.options.quick else 50)
-        self.run_many(100000 if self.options.quick else 1000000)
         self.server.stop()
 
     def run_day(self, pods):
         """A day of so many pods, a profile of each a minute, as fast as it goes, in less room than that needs."""
         cap_mb, memory_mb = pods * 2, 128
         server = Server(self.options.kiln, os.path.join(self.options.work, "day"), "--max-disk", "%dMB" % cap_mb,
-                        "--max-memory", "%dMB" % memory_mb, "--min-free", "0")
+                        "--max-memory", "%dMB" % memory_mb, "--min-free", "0", "--keep-raw", "30d")
         sizes, is_over = [0], threading.Event()
 
         def watch():
@@ -165,14 +179,22 @@ class Bench:
         server.stop()
 
     def run_many(self, count):
-        """Memory after a tenth of them, and after all."""
-        self.load(count // 10, "many", series=50, connections=CONNECTIONS)
-        early = self.server.memory()
-        self.server.forget_peak()
-        rate, _ = self.load(count - count // 10, "many", series=50, first=FIRST + count // 10 // 50 * MINUTE)
-        row("%s profiles: a second" % format(count, ","), rate, "/s", least=3000)
-        row("... memory, to that after a tenth of them", self.server.memory() / early, "times", most=1.25)
-        row("... memory at most", self.server.memory("VmHWM"), "MB", most=1024)
+        """Small profiles of 50 pods and a fortnight, of which a day is kept: what is older becomes sums as it comes."""
+        files = self.make("small", FEW_SAMPLES)
+        server = Server(self.options.kiln, os.path.join(self.options.work, "many"),
+                        "--keep-raw", "1d", "--keep-minute", "2d", "--keep-hour", "7d")
+        pods, done, memory, start = 50, 0, {}, time.monotonic()
+        for percent in 10, 50, 100:
+            more = count * percent // 100 - done
+            self.load(more, "many", server, files, series=pods, first=FIRST + done // pods * MINUTE)
+            done += more
+            memory[percent] = server.memory()
+            row("%s profiles, memory after %d %%" % (format(count, ","), percent), memory[percent], "MB", most=512)
+        row("... after all, to that after a tenth", memory[100] / memory[10], "times", most=1.25)
+        row("... at most", server.memory("VmHWM"), "MB", most=512)
+        row("... a second", count / (time.monotonic() - start), "/s", least=3000)
+        row("... the folder", server.size() / MB, "MB", most=2048)
+        server.stop()
 
 
 def main():
@@ -181,6 +203,8 @@ def main():
     parser.add_argument("--tools", default="build/release/tests/bench")
     parser.add_argument("--work", default="build/bench/serve")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", choices=["fortnight", "day", "many"])
+    parser.add_argument("--many", type=int, default=1000000, help="so many profiles in the last row")
     Bench(parser.parse_args()).run()
     sys.exit(failed > 0)
 

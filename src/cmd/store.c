@@ -134,6 +134,15 @@ static bool is_store(const char *dir, struct err *e)
 	return is_there || err_set(e, ERR_NOTFOUND, "%s: is no folder of a store", dir);
 }
 
+/* What SQLite finds in the file of a store that cannot be opened. Why not is told in any case. */
+static void check_unopened(const char *dir)
+{
+	struct store_checked found;
+	struct err ignored;
+
+	store_check_file(dir, say, NULL, &found, &ignored);
+}
+
 int cmd_store(int argc, char **argv)
 {
 	const struct tool *tool = argc > 1 ? find_tool(argv[1]) : NULL;
@@ -161,7 +170,11 @@ int cmd_store(int argc, char **argv)
 		return print_and_exit(&out, is_help ? STDOUT_FILENO : STDERR_FILENO,
 				      is_help ? EXIT_SUCCESS : EXIT_ERROR);
 	}
-	ok = (tool->makes_folder || is_store(params.dir, &e)) && (s = store_open(&params, &e));
+	ok = tool->makes_folder || is_store(params.dir, &e);
+	s = ok ? store_open(&params, &e) : NULL;
+	if (ok && !s && tool->run == run_check)
+		check_unopened(params.dir);
+	ok = s;
 	ok = ok && tool->run(s, &params, argc > 3 ? argv[3] : "", &e);
 	clear_progress(&progress);
 	store_close(s);

@@ -132,6 +132,24 @@ static bool check_count(struct checking *c, enum db_statement which, const char 
 	return true;
 }
 
+bool store_check_file(const char *dir, void (*say)(void *ctx, const char *line), void *ctx,
+		      struct store_checked *out, struct err *e)
+{
+	struct store s = { 0 };
+	struct checking c = { .s = &s, .say = say, .ctx = ctx, .out = out };
+	struct buf path = { 0 };
+	bool ok;
+
+	*out = (struct store_checked){ 0 };
+	buf_printf(&path, "%s/profiles.db%c", dir, '\0');
+	s.path = path.p;
+	c.db = db_open(s.path, false, NULL, e);
+	ok = c.db && check_file(&c, e);
+	db_close(c.db);
+	buf_release(&path);
+	return ok;
+}
+
 bool store_check(struct store *s, void (*say)(void *ctx, const char *line), void *ctx,
 		 struct store_checked *out, struct err *e)
 {

@@ -64,8 +64,11 @@ bool db_fail(struct db *db, struct err *e)
 	int code = sqlite3_extended_errcode(db->sqlite);
 	const char *hint = "";
 
-	if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB)
+	if ((code & 0xff) == SQLITE_CORRUPT)
 		hint = "; `kiln store check` tells what is damaged";
+	else if ((code & 0xff) == SQLITE_NOTADB)
+		hint = "; its beginning is damaged, or it is no store: take a copy, or another "
+		       "folder";
 	else if ((code & 0xff) == SQLITE_FULL)
 		hint = "; free some space, or keep less";
 	return err_set(e, ERR_IO, "%s: %s (SQLite %d)%s", db->path, sqlite3_errmsg(db->sqlite),

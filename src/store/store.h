@@ -275,6 +275,9 @@ bool store_carry(struct store *s, const struct store_carrier *to, struct err *e)
 /* One that is there already is left alone; with `is_more` it is another part of the one before. */
 bool store_put_window(struct store *s, const struct store_window *w, bool is_more, bool *is_put,
 		      struct err *e);
+/* What can be said of a folder that cannot be opened. */
+bool store_check_file(const char *dir, void (*say)(void *ctx, const char *line), void *ctx,
+		      struct store_checked *out, struct err *e);
 /* Drops what nothing needs, and makes the file as small as it can be. Puts wait meanwhile. */
 bool store_compact(struct store *s, struct err *e);
 

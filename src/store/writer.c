@@ -249,28 +249,32 @@ static int log_pages(const struct writer *w, int usual, unsigned part)
 /* Copies the log to the database. The next commit begins it anew if nobody reads from it; readers
  * that come and go all the time must not make it grow for ever, so in the end they are waited for.
  * A failure, as on a full disk, loses nothing: it is tried again when the log has grown. */
-static void copy_log(struct writer *w, int mode)
+static int copy_log(struct writer *w, int mode)
 {
-	int length = 0, copied = 0;
+	int length = 0, copied = 0, code;
 
 	sqlite3_busy_timeout(w->db->sqlite, RESTART_MS);
-	sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, mode, &length, &copied);
+	code = sqlite3_wal_checkpoint_v2(w->db->sqlite, NULL, mode, &length, &copied);
 	sqlite3_busy_timeout(w->db->sqlite, DB_BUSY_MS);
 	w->checkpoint_at = w->db->wal_pages + log_pages(w, CHECKPOINT_PAGES, LOG_PARTS);
 	if (length >= 0 && copied >= 0)
 		atomic_store(&w->log_bytes, (uint64_t)(length - copied) * DB_PAGE_BYTES);
+	return code & 0xff;
 }
 
 /* A log that is as long as it may be is begun anew, if those who read let it. */
 static bool commit_with_log(struct store *s, struct writer_task *first, struct err *e)
 {
 	struct writer *w = &s->writer;
+	int code;
 
 	if (commit_list(s, first, e))
 		return true;
-	if (!w->cap.is_hit || w->db->wal_pages == 0)
+	if (!w->cap.is_hit)
 		return false;
-	copy_log(w, SQLITE_CHECKPOINT_TRUNCATE);
+	code = copy_log(w, SQLITE_CHECKPOINT_TRUNCATE);
+	if (code != SQLITE_OK && code != SQLITE_BUSY)
+		return db_fail(w->db, e);
 	/* Other work is tried again by whoever has asked for it, with less at a time. */
 	return !first->work && commit_list(s, first, e);
 }

@@ -218,6 +218,7 @@ bench:
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/web build/kiln build/release/tests/bench build/bench $(if $(QUICK),quick)
 	tests/bench/serve.py --kiln build/kiln $(if $(QUICK),--quick)
+	tests/bench/serve_attack.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/agent.py --agent build/libkiln.so --suite ../shared/bench/runtime --work build/bench/runtime $(if $(QUICK),--quick)
 
 man: $(MAN)

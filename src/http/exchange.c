@@ -53,10 +53,18 @@ static void count_broken(struct http_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void count_exchange(struct http_server *s, int change)
+static void count_begun(struct http_server *s, struct peer *peer)
 {
 	pthread_mutex_lock(&s->lock);
-	s->nexchanges += (size_t)change;
+	peer->was_served = true; /* other threads look at it */
+	s->nexchanges++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void count_ended(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->nexchanges--;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -69,7 +77,7 @@ void exchange_on_completed(void *server, struct MHD_Connection *connection, void
 	if (!x)
 		return;
 	if (x->is_admitted)
-		count_exchange(server, -1);
+		count_ended(server);
 	else
 		count_broken(server);
 	x->sent.is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
@@ -150,8 +158,8 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 	struct http_server *s = x->server;
 	struct err e;
 
-	x->is_admitted = x->peer->was_served = true;
-	count_exchange(s, 1);
+	x->is_admitted = true;
+	count_begun(s, x->peer);
 	x->start_ms = clock_now_ms();
 	x->call.start_ns = clock_now_ns();
 	describe(x, method);

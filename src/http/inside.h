@@ -26,6 +26,7 @@ enum {
 /* A connection. */
 struct peer {
 	int fd;
+	/* Under the lock, up to was_served: */
 	int64_t deadline_ms; /* by then it has sent its request, or read its answer; 0: we are at
 				work */
 	int64_t since_ms;    /* we wait for it */

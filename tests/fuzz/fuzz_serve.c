@@ -1,0 +1,132 @@
+/* fuzz_serve.c - a whole server with a few profiles, over its socket. An input that begins with '/'
+ * is what a GET asks for: every path and its parameters; any other is sent as it is. Nothing may
+ * crash, and the next request must be answered. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "server/gate.h"
+#include "server/options.h"
+#include "server/routes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void put_profile(struct store *store, const char *service, const char *text, int64_t time)
+{
+	struct store_label label = { STR("version"), STR("1.0") };
+	struct profile p;
+	struct store_new new = { .service = str_of(service),
+				 .type = STR("cpu"),
+				 .labels = &label,
+				 .nlabels = 1,
+				 .profile = &p };
+	struct store_meta meta;
+	struct strings strings;
+	struct arena a = { 0 };
+	struct err e;
+
+	strings_init(&strings);
+	if (!profile_read(&p, &a, &strings, str_of(text), 1 << 20, &e))
+		abort();
+	p.time_nanos = time;
+	if (!store_put(store, &new, &a, &meta, &e))
+		abort();
+	strings_release(&strings);
+	arena_release(&a);
+}
+
+static struct http_server *start(void)
+{
+	static struct server_options o;
+	static struct server s;
+	struct http_server_params params = { .host = "127.0.0.1",
+					     .admit = routes_admit,
+					     .handle = routes_handle,
+					     .done = routes_done,
+					     .ctx = &s };
+	char dir[] = "/tmp/fuzz_serve.XXXXXX";
+	struct err e;
+
+	o = server_defaults;
+	o.access_log = false;
+	s.options = &o;
+	desks_init(&s.desks);
+	if (!mkdtemp(dir) || !freopen("/dev/null", "w", stdout) || !gate_open(&s, "127.0.0.1", &e))
+		abort();
+	s.store = store_open(&(struct store_params){ .dir = dir, .max_memory = 64 << 20 }, &e);
+	if (!s.store)
+		abort();
+	put_profile(s.store, "shop", "main;f;g 10\nmain;h 3\n", 1700000000000000000);
+	put_profile(s.store, "shop", "main;f;g 1\nmain;i 30\n", 1700000060000000000);
+	put_profile(s.store, "mail", "main;f 5\n", 1700000000000000000);
+	gate_set_http(&s, &params);
+	s.http = http_server_start(&params, &e);
+	if (!s.http)
+		abort();
+	return s.http;
+}
+
+static int connect_to(const struct http_server *s)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(http_server_port(s)),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval most = { .tv_sec = 8 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
+		abort();
+	return fd;
+}
+
+/* Everything there is until the server closes; returns how many bytes that were. */
+static size_t ask(const struct http_server *s, struct str request)
+{
+	int fd = connect_to(s);
+	char bytes[65536];
+	size_t total = 0;
+	ssize_t n;
+
+	while (request.n && (n = send(fd, request.p, request.n, MSG_NOSIGNAL)) > 0)
+		request = str_from(request, (size_t)n);
+	shutdown(fd, SHUT_WR);
+	while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+		total += (size_t)n;
+	close(fd);
+	return total;
+}
+
+static void get(const struct http_server *s, struct str target)
+{
+	struct buf request = { 0 };
+
+	buf_puts(&request, "GET ");
+	for (size_t i = 0; i < target.n; i++)
+		buf_char(&request, (unsigned char)target.p[i] <= ' ' ? '+' : target.p[i]);
+	buf_puts(&request, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
+	ask(s, buf_view(&request));
+	buf_release(&request);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct http_server *s;
+	static unsigned count;
+	struct str input = { (const char *)data, n };
+
+	if (!s)
+		s = start();
+	if (n > 20000)
+		return 0;
+	if (n && data[0] == '/')
+		get(s, input);
+	else
+		ask(s, input);
+	if (count++ % 256 == 0 && !ask(s, STR("GET /healthz HTTP/1.0\r\n\r\n")))
+		abort();
+	return 0;
+}

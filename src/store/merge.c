@@ -119,23 +119,6 @@ static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
 
 /* ---- piles become one profile */
 
-static void average(struct merging *m, struct str type, enum store_sum how, struct profile *p)
-{
-	double *ratios = arena_many(m->a, p->ntypes + 1, double);
-	bool is_needed = false;
-
-	for (uint32_t t = 0; t < p->ntypes; t++) {
-		struct str name = profile_str(p, p->types[t].type);
-		bool is_mean = how == STORE_MEAN ||
-			       (how == STORE_AS_TYPE && meaning_of(type, name) == MEANING_GAUGE);
-
-		ratios[t] = is_mean ? 1.0 / (double)m->out->nprofiles : 1.0;
-		is_needed |= is_mean;
-	}
-	if (is_needed && m->out->nprofiles > 1)
-		profile_scale(m->a, p, ratios);
-}
-
 static bool finish_piles(struct merging *m, struct profile *out, struct err *e)
 {
 	struct profile *profiles = arena_many(m->a, m->piles.n + 1, struct profile);
@@ -174,7 +157,9 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 		return finish_one(m, e);
 	if (!finish_piles(m, &m->out->profile, e))
 		return false;
-	average(m, scan->picked[0].type, how, &m->out->profile);
+	if (how == STORE_AS_TYPE || how == STORE_MEAN)
+		average_profile(m->a, &m->out->profile, scan->picked[0].type, how == STORE_MEAN,
+				m->out->nprofiles);
 	return true;
 }
 

@@ -48,20 +48,6 @@ static bool add(struct adding *x, const struct store_id *id, struct err *e)
 	return ok;
 }
 
-static void average_gauges(struct adding *x, struct profile *p)
-{
-	double *ratios = arena_many(x->a, p->ntypes + 1, double);
-
-	for (uint32_t t = 0; t < p->ntypes; t++) {
-		bool is_gauge =
-			meaning_of(x->type, profile_str(p, p->types[t].type)) == MEANING_GAUGE;
-
-		ratios[t] = is_gauge ? 1.0 / (double)x->out->nprofiles : 1.0;
-	}
-	if (x->out->nprofiles > 1)
-		profile_scale(x->a, p, ratios);
-}
-
 bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, const atomic_bool *stop,
 		     struct arena *a, struct strings *strings, struct store_merged *out,
 		     struct err *e)
@@ -78,6 +64,6 @@ bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, cons
 			return false;
 		}
 	merger_finish(x.merger, a, &out->profile);
-	average_gauges(&x, &out->profile);
+	average_profile(a, &out->profile, x.type, false, out->nprofiles);
 	return true;
 }

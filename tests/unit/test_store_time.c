@@ -315,6 +315,40 @@ TEST(memory_in_use_is_averaged_beside_differences)
 	place_release(&p);
 }
 
+/* Most of what a program allocates is not in use any more. */
+TEST(what_is_not_in_use_was_allocated)
+{
+	struct place p;
+	const char *names[] = { "main;a 10\nmain;b 1\n", "main;a 30\nmain;b 2\n" };
+	struct store_query q = { .to = INT64_MAX };
+	struct store_merged merged;
+	struct store_meta meta;
+	struct store_id ids[2];
+	struct err e;
+
+	place_init(&p);
+	for (int i = 0; i < 2; i++) {
+		struct profile profile = shaped(&p.w, &heap, names[i]);
+		struct store_new new = { .service = STR("api"),
+					 .type = STR("heap"),
+					 .created = (100 + 60 * i) * SECOND,
+					 .profile = &profile };
+		int64_t *values = arena_copy(&p.w.arena, profile.values, 4 * sizeof(*values));
+
+		/* Of the first stack nothing is left. */
+		values[profile.samples[0].row * 2 + 1] = 0;
+		profile.values = values;
+		assert_true(store_put(p.store, &new, &p.w.arena, &meta, &e));
+		ids[i] = meta.id;
+	}
+	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "20: a main\n1: b main\n");
+	assert_true(store_merge(p.store, &q, STORE_AS_TYPE, &p.w.arena, &p.w.strings, &merged, &e));
+	assert_int_equal(second_total(&p, 0, INT64_MAX, STORE_AS_TYPE), 15);
+	assert_true(store_merge_ids(p.store, ids, 2, NULL, &p.w.arena, &p.w.strings, &merged, &e));
+	assert_string_equal(samples_text(&p.w, &merged.profile), "40: a main\n3: b main\n");
+	place_release(&p);
+}
+
 TEST(threads_are_averaged_and_samples_added)
 {
 	struct place p;

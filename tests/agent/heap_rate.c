@@ -6,15 +6,15 @@
 
 #include "kiln.h"
 
-#define PLACE(name)                                                    \
-	__attribute__((noinline, noclone)) static void name(int times) \
-	{                                                              \
-		for (int i = 0; i < times; i++) {                      \
-			void *p = malloc(1000);                        \
-                                                                       \
-			__asm__ volatile("" : "+r"(p)::"memory");      \
-			free(p);                                       \
-		}                                                      \
+#define PLACE(name)                                                       \
+	__attribute__((noinline, noclone)) static void name(int times)    \
+	{                                                                 \
+		for (int i = 0; i < times; i++) {                         \
+			void *p = malloc(1000);                           \
+                                                                          \
+			__asm__ volatile("# " #name : "+r"(p)::"memory"); \
+			free(p);                                          \
+		}                                                         \
 	}
 
 PLACE(rare_place)

@@ -83,7 +83,8 @@ double book_sum_total(const struct book_sum *s, uint32_t type);
 /* The sum as a packed profile, as if it had been pushed; samples whose values are all 0 are left
  * out. It does not add to the book. */
 void book_sum_pack(const struct book_sum *s, struct buf *out);
-/* By function: number of the book, flat and cum of one type. `each` is called in any order. */
+/* By function: flat and cum of one type. `each` is called in any order, with texts that are good
+ * until it returns. Frames without a name are "[binary]" or "<unknown>", without a file. */
 void book_sum_functions(const struct book_sum *s, uint32_t type,
 			void (*each)(void *ctx, struct str name, struct str file, double flat,
 				     double cum),
@@ -92,8 +93,8 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 /* ---- one function in packed profiles of one book */
 
 struct book_probe;
-/* Of a function by its whole name, which must stay: samples that have it anywhere, or with
- * `is_flat` those that are in it. */
+/* Of a function by its whole name, as book_sum_functions tells it, which must stay: samples that
+ * have it anywhere, or with `is_flat` those that are in it. */
 struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat);
 void book_probe_free(struct book_probe *p);
 /* What such samples of a profile, whose head must be this, have of a type. The book may grow

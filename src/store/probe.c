@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "store/pack.h"
 
 struct book_probe {
 	const struct book *b;
 	struct str function;
-	bool is_flat;
+	bool is_flat, may_be_binary;
 	uint32_t name;	  /* its number, or NONE */
 	size_t nstrings;  /* among which it was looked for */
 	vec(bool) stacks; /* have it; of those that there were when it was last looked */
@@ -27,6 +28,7 @@ struct book_probe *book_probe_new(const struct book *b, struct str function, boo
 	p->function = function;
 	p->is_flat = is_flat;
 	p->name = NONE;
+	p->may_be_binary = function.n && (function.p[0] == '[' || function.p[0] == '<');
 	return p;
 }
 
@@ -43,15 +45,34 @@ void book_probe_free(struct book_probe *p)
 
 /* ---- which stacks */
 
+/* Is this what frames of the mapping without a name are called? */
+static bool is_binary(const struct book_probe *p, uint32_t mapping)
+{
+	struct str f = p->function, file = STR("");
+
+	if (mapping != NONE)
+		file = p->b->strings.at[p->b->mappings.at[mapping].file];
+	if (!file.n)
+		return str_eq(f, STR("<unknown>"));
+	return f.n > 2 && f.p[0] == '[' && f.p[f.n - 1] == ']' &&
+	       str_eq((struct str){ f.p + 1, f.n - 2 }, path_base(file));
+}
+
 static bool has_function(const struct book_probe *p, uint32_t location)
 {
-	const struct book_location *l = &p->b->locations.at[location];
+	const struct book *b = p->b;
+	const struct book_location *l = &b->locations.at[location];
 	uint32_t nlines = p->is_flat && l->nlines ? 1 : l->nlines;
 
+	if (!l->nlines)
+		return p->may_be_binary && is_binary(p, l->mapping);
 	for (uint32_t i = 0; i < nlines; i++) {
-		uint32_t function = p->b->lines.at[l->first_line + i].function;
+		uint32_t function = b->lines.at[l->first_line + i].function;
+		uint32_t name = function == NONE ? NONE : b->functions.at[function].name;
 
-		if (function != NONE && p->b->functions.at[function].name == p->name)
+		if (name != NONE && b->strings.at[name].n
+			    ? name == p->name
+			    : p->may_be_binary && is_binary(p, l->mapping))
 			return true;
 	}
 	return false;
@@ -76,7 +97,8 @@ static void look(struct book_probe *p)
 		if (str_eq(b->strings.at[p->nstrings], p->function))
 			p->name = (uint32_t)p->nstrings;
 	while (p->stacks.n < b->stacks.n) {
-		bool has = p->name != NONE && stack_has_function(p, b->stacks.at[p->stacks.n]);
+		bool has = (p->name != NONE || p->may_be_binary) &&
+			   stack_has_function(p, b->stacks.at[p->stacks.n]);
 
 		vec_push(&p->stacks, has);
 	}
@@ -122,7 +144,7 @@ bool book_probe_read(struct book_probe *p, struct str packed, uint32_t head, uin
 		ok = err_set(e, ERR_FORMAT, "its sample types are not those that are noted");
 	if (ok) {
 		look(p);
-		ok = p->name == NONE || add_up(p, type, value, e);
+		ok = (p->name == NONE && !p->may_be_binary) || add_up(p, type, value, e);
 	}
 	return ok || err_wrap(e, "packed profile");
 }

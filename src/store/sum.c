@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/int.h"
+#include "base/path.h"
 #include "store/pack.h"
 
 /* Values are summed as whole numbers, exactly, until somebody multiplies by a fraction. */
@@ -470,14 +471,15 @@ void book_sum_pack(const struct book_sum *s, struct buf *out)
 /* ---- by function */
 
 struct weight {
-	uint32_t name, file;
-	uint32_t seen_by; /* the last row that had it, + 1: recursion counts once */
+	uint32_t name, file; /* name NONE: the file is a binary, of which no names are known */
+	uint32_t seen_by;    /* the last row that had it, + 1: recursion counts once */
 	double flat, cum;
 };
 
 struct weights {
 	const struct book *b;
-	uint32_t *of; /* function -> weight + 1 */
+	uint32_t *of;	     /* function -> weight + 1 */
+	uint32_t *of_binary; /* mapping -> weight + 1; the last one is for no mapping */
 	vec(struct weight) at;
 	struct map map;
 };
@@ -485,9 +487,25 @@ struct weights {
 static bool same_weight(const void *ctx, uint32_t index)
 {
 	const struct weights *w = ((const void *const *)ctx)[0];
-	const struct book_function *f = ((const void *const *)ctx)[1];
+	const struct weight *k = ((const void *const *)ctx)[1];
 
-	return w->at.at[index].name == f->name && w->at.at[index].file == f->filename;
+	return w->at.at[index].name == k->name && w->at.at[index].file == k->file;
+}
+
+static struct weight *find_weight(struct weights *w, uint32_t *number, uint32_t name, uint32_t file)
+{
+	struct weight key = { .name = name, .file = file };
+	const void *both[2] = { w, &key };
+
+	if (!*number) {
+		uint64_t hash = hash_mix(w->b->seed, (uint64_t)name << 32 | file);
+		uint32_t i = map_put(&w->map, hash, w->at.n, same_weight, both);
+
+		if (i == w->at.n)
+			vec_push(&w->at, key);
+		*number = i + 1;
+	}
+	return &w->at.at[*number - 1];
 }
 
 /* Functions that differ in their first line only are one: so a build more or less does not matter.
@@ -495,17 +513,27 @@ static bool same_weight(const void *ctx, uint32_t index)
 static struct weight *weight_of(struct weights *w, uint32_t function)
 {
 	const struct book_function *f = &w->b->functions.at[function];
-	const void *key[2] = { w, f };
 
-	if (!w->of[function]) {
-		uint64_t hash = hash_mix(w->b->seed, (uint64_t)f->name << 32 | f->filename);
-		uint32_t i = map_put(&w->map, hash, w->at.n, same_weight, key);
+	return find_weight(w, &w->of[function], f->name, f->filename);
+}
 
-		if (i == w->at.n)
-			vec_push(&w->at, (struct weight){ .name = f->name, .file = f->filename });
-		w->of[function] = i + 1;
-	}
-	return &w->at.at[w->of[function] - 1];
+/* What has no name is told by its binary, as in pprof. */
+static struct weight *weight_of_binary(struct weights *w, uint32_t mapping)
+{
+	const struct book *b = w->b;
+	size_t i = mapping == NONE ? b->mappings.n : mapping;
+
+	return find_weight(w, &w->of_binary[i], NONE,
+			   mapping == NONE ? 0 : b->mappings.at[mapping].file);
+}
+
+static void weigh(struct weight *weight, uint32_t number, bool is_leaf, double value)
+{
+	if (is_leaf)
+		weight->flat += value;
+	if (weight->seen_by != number)
+		weight->cum += value;
+	weight->seen_by = number;
 }
 
 static void weigh_row(struct weights *w, struct range stack, uint32_t number, double value)
@@ -515,20 +543,28 @@ static void weigh_row(struct weights *w, struct range stack, uint32_t number, do
 	for (uint32_t i = 0; i < stack.n; i++) {
 		const struct book_location *l = &b->locations.at[b->frames.at[stack.first + i]];
 
+		if (!l->nlines)
+			weigh(weight_of_binary(w, l->mapping), number, i == 0, value);
 		for (uint32_t k = 0; k < l->nlines; k++) {
 			uint32_t function = b->lines.at[l->first_line + k].function;
-			struct weight *weight;
+			bool has_name =
+				function != NONE && b->strings.at[b->functions.at[function].name].n;
 
-			if (function == NONE)
-				continue;
-			weight = weight_of(w, function);
-			if (i == 0 && k == 0)
-				weight->flat += value;
-			if (weight->seen_by != number)
-				weight->cum += value;
-			weight->seen_by = number;
+			weigh(has_name ? weight_of(w, function) : weight_of_binary(w, l->mapping),
+			      number, i == 0 && k == 0, value);
 		}
 	}
+}
+
+/* "[libc.so.6]", or "<unknown>". */
+static struct str binary_name(struct buf *out, struct str file)
+{
+	out->n = 0;
+	if (file.n)
+		buf_printf(out, "[%.*s]", STR_ARG(path_base(file)));
+	else
+		buf_puts(out, "<unknown>");
+	return buf_view(out);
 }
 
 void book_sum_functions(const struct book_sum *s, uint32_t type,
@@ -537,7 +573,10 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 			void *ctx)
 {
 	const struct book *b = s->b;
-	struct weights w = { .b = b, .of = xcalloc(b->functions.n + 1, sizeof(uint32_t)) };
+	struct weights w = { .b = b,
+			     .of = xcalloc(b->functions.n + 1, sizeof(uint32_t)),
+			     .of_binary = xcalloc(b->mappings.n + 1, sizeof(uint32_t)) };
+	struct buf scratch = { 0 };
 
 	for (size_t i = 0; i < s->rows.n; i++) {
 		double value = real_value(s, i, type);
@@ -545,10 +584,16 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 		if (value != 0)
 			weigh_row(&w, b->stacks.at[s->rows.at[i].stack], (uint32_t)i + 1, value);
 	}
-	for (size_t i = 0; i < w.at.n; i++)
-		each(ctx, b->strings.at[w.at.at[i].name], b->strings.at[w.at.at[i].file],
-		     w.at.at[i].flat, w.at.at[i].cum);
+	for (size_t i = 0; i < w.at.n; i++) {
+		const struct weight *x = &w.at.at[i];
+		struct str file = b->strings.at[x->file];
+
+		each(ctx, x->name == NONE ? binary_name(&scratch, file) : b->strings.at[x->name],
+		     x->name == NONE ? STR("") : file, x->flat, x->cum);
+	}
+	buf_release(&scratch);
 	free(w.of);
+	free(w.of_binary);
 	vec_release(&w.at);
 	map_release(&w.map);
 }

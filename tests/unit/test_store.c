@@ -465,6 +465,52 @@ TEST(top_functions_over_all_services)
 	place_release(&p);
 }
 
+TEST(frames_without_names_are_told_by_their_binary)
+{
+	struct place p;
+	struct store_top_params params = { .query = everything };
+	struct store_series_params series = { .query = everything, .step = 10ll * SECOND };
+	struct mapping libc = { .id = 1, .start = 0x1000, .limit = 0x2000 };
+	struct profile profile;
+	struct store_new new = { .service = STR("api"), .type = STR("cpu"), .profile = &profile };
+	struct store_meta meta;
+	struct location *locations;
+	struct err e;
+
+	place_init(&p);
+	profile = folded(&p.w, "main;work;stripped 10\nmain;nowhere 3\n");
+	libc.file = strings_add(&p.w.strings, STR("/lib/libc.so.6"));
+	profile.mappings = &libc;
+	profile.nmappings = 1;
+	locations =
+		arena_copy(&p.w.arena, profile.locations, profile.nlocations * sizeof(*locations));
+	for (uint32_t i = 0; i < profile.nlocations; i++) {
+		uint32_t function = profile.lines[locations[i].first_line].function;
+		struct str name = profile_str(&profile, profile.functions[function].name);
+
+		if (str_eq(name, STR("stripped")) || str_eq(name, STR("nowhere")))
+			locations[i].nlines = 0;
+		if (str_eq(name, STR("stripped"))) {
+			locations[i].mapping = 0;
+			locations[i].address = 0x1234;
+		}
+	}
+	profile.locations = locations;
+	new.created = 100ll * SECOND;
+	if (!store_put(p.store, &new, &p.w.arena, &meta, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(top_text(&p, &params),
+			    "13 of 1\n[libc.so.6]  10 10 1\n"
+			    "<unknown>  3 3 1\nmain  0 13 1\nwork  0 10 1\n");
+	series.function = STR("[libc.so.6]");
+	assert_string_equal(series_text(&p, &series), ": 10@100\n");
+	series.function = STR("<unknown>");
+	assert_string_equal(series_text(&p, &series), ": 3@100\n");
+	series.function = STR("[libm.so.6]");
+	assert_string_equal(series_text(&p, &series), ": 0@100\n");
+	place_release(&p);
+}
+
 TEST(deleted_is_gone_with_what_only_it_needed)
 {
 	struct place p;

@@ -71,6 +71,8 @@ uint32_t book_ntypes(const struct book *b, uint32_t head);
 /* Which sample type `name` is, "" for the default one; NONE if the head, which may come from a
  * damaged file, has no such type. */
 uint32_t book_find_type(const struct book *b, uint32_t head, struct str name);
+/* ERR_USAGE: no profile has a sample type of that name, but this head has these. Returns false. */
+bool book_no_type(const struct book *b, uint32_t head, struct str name, struct err *e);
 /* Adds factors[t] times the values of each type. All that are added must have the same head (false,
  * ERR_USAGE, if not). Subtracting is adding -1 times. What is damaged (ERR_FORMAT) adds nothing,
  * and one may go on. The book may grow between calls. The sum has the earliest time, the longest

@@ -39,6 +39,7 @@ struct charting {
 	size_t max_points;
 	struct run run;
 	struct shelf_book *book;  /* that was used last */
+	struct err no_type;	  /* of a profile that was left out */
 	struct book_probe *probe; /* of it, for the function */
 };
 
@@ -197,8 +198,11 @@ static bool add_locked(struct charting *c, const struct scan_row *row, struct er
 	double value = 0;
 	bool ok;
 
-	if (type == NONE)
+	if (type == NONE) {
+		if (!c->lines.n && !c->no_type.kind)
+			book_no_type(c->book->book, row->head, c->params->sample_type, &c->no_type);
 		return true;
+	}
 	line = line_of(c, by_value(row->series, row->time, c->params->by, &c->scratch));
 	if (!learn(c, row, type, line, e))
 		return false;
@@ -304,6 +308,10 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 	strings_init(&c.strings);
 	scan_pick(&scan, a);
 	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e);
+	if (ok && !c.lines.n && c.no_type.kind) {
+		*e = c.no_type;
+		ok = false;
+	}
 	if (ok)
 		make_lines(&c, a, lines, n);
 	put_back(&c);

@@ -1,5 +1,6 @@
 /* sum.c - adds packed profiles: numbers of stacks and labels are looked up, nothing else. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,19 @@ uint32_t book_find_type(const struct book *b, uint32_t head, struct str name)
 			return t;
 	/* A default that names no type means the last one, as in pprof. */
 	return is_default ? types->n - 1 : NONE;
+}
+
+bool book_no_type(const struct book *b, uint32_t head, struct str name, struct err *e)
+{
+	err_set(e, ERR_USAGE, "no profile has the sample type \"%.*s\", but there %s",
+		STR_ARG(name), book_ntypes(b, head) == 1 ? "is" : "are");
+	for (uint32_t t = 0; t < book_ntypes(b, head); t++) {
+		size_t n = strlen(e->text);
+		struct str type = book_type_name(b, head, t);
+
+		snprintf(e->text + n, sizeof(e->text) - n, "%s %.*s", t ? "," : "", STR_ARG(type));
+	}
+	return false;
 }
 
 /* ---- adding */

@@ -28,6 +28,7 @@ struct topping {
 	double total;
 	uint32_t unit;
 	bool has_unit;
+	struct err no_type; /* of what was left out */
 	uint64_t nprofiles;
 	vec(uint64_t) nprofiles_of; /* each value of `by`, which is a string's number */
 	bool is_gauge;
@@ -92,8 +93,10 @@ static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 	uint32_t type = book_find_type(sum->book->book, sum->head, t->params->sample_type);
 
 	/* Others may have the type: a service that has not is left out. */
-	if (type == NONE)
+	if (type == NONE) {
+		book_no_type(sum->book->book, sum->head, t->params->sample_type, &t->no_type);
 		return true;
+	}
 	if (!take_unit(t, sum, type, e))
 		return false;
 	t->service = sum->book->service->id;
@@ -229,6 +232,10 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	if (scan.npicked)
 		t.type = scan.picked[0].type;
 	ok = scan_check_type(&scan, e) && scan_run(&scan, e);
+	if (ok && !t.has_unit && t.no_type.kind) {
+		*e = t.no_type;
+		ok = false;
+	}
 	if (ok)
 		make_rows(&t, a, top);
 	sums_release(&t.sums);

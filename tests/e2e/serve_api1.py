@@ -414,6 +414,8 @@ def errors(server):
     server.refuses("merge?format=jpeg", "format", "none of: pprof folded")
     server.refuses("merge?service=web&type=cpu&from=2026-11-10&format=text&focus=(", "focus")
     server.refuses("top?sort=down", "sort")
+    for what in "top", "series":
+        server.refuses(what + "?type=cpu&from=2026-11-10&sample_type=wall", 'no profile has the sample type "wall", but there are', "cpu")
     server.refuses("nosuch", status=404)
     status, headers, _ = server.ask("/api/1/delete")
     equal((status, headers["allow"]), (405, "POST"))

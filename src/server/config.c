@@ -250,7 +250,8 @@ static bool set_rules(struct reader *r)
 {
 	const struct option_def *d = option_find(&server_option_table, STR("keep-service"));
 
-	return option_set(&server_option_table, d, r->options, r->a, buf_view(&r->rules), r->e);
+	return !r->rules.n ||
+	       option_set(&server_option_table, d, r->options, r->a, buf_view(&r->rules), r->e);
 }
 
 bool config_read(struct server_options *o, struct arena *a, struct str yaml, struct err *e)

@@ -365,6 +365,8 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 	for (int i = 0; ok && i < MAX_ROUNDS && (passed = passed_limit(s, &bytes)); i++) {
 		limit = passed;
 		/* It may be that room has just not been given back. */
+		if (i == 0 && strcmp(passed, "min-free") == 0)
+			writer_copy_log(s, true);
 		ok = !is_too_large(s, passed) || vacuum(s, e);
 		if (!ok || !passed_limit(s, &bytes))
 			break;
@@ -406,6 +408,7 @@ static bool tidy(struct store *s, int64_t now, struct err *e)
 	bool is_less = false, is_failed = false;
 	struct err why;
 
+	writer_copy_log(s, false);
 	if (!keep_make_tiers(s, now, &why) && !go_on(s, &why, &is_failed, e))
 		return false;
 	if (atomic_exchange(&k->is_age_wanted, false) || hour != k->last_hour) {

@@ -399,6 +399,8 @@ static bool has_room(struct store *s, struct err *e)
 
 	if (!store_free_bytes(s, &free_bytes, &reserve))
 		return err_system(e, "statvfs", s->dir);
+	if (free_bytes < s->params.keep.min_free_bytes)
+		keeper_wake(s);
 	needed = reserve + atomic_load(&s->writer.log_bytes);
 	if (free_bytes < needed) {
 		writer_shorten_log(s);

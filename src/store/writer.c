@@ -432,6 +432,26 @@ void writer_shorten_log(struct store *s)
 	writer_do(s, &task, &ignored);
 }
 
+static void copy_after(struct store *s, void *ctx, bool is_ok)
+{
+	const bool *is_given_back = ctx;
+
+	if (is_ok)
+		copy_log(&s->writer,
+			 *is_given_back ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE);
+}
+
+void writer_copy_log(struct store *s, bool is_given_back)
+{
+	struct writer_task task = { .work = do_nothing,
+				    .after = copy_after,
+				    .ctx = &is_given_back };
+	struct err ignored;
+
+	if (is_given_back || atomic_load(&s->writer.log_bytes))
+		writer_do(s, &task, &ignored);
+}
+
 bool writer_do(struct store *s, struct writer_task *task, struct err *e)
 {
 	struct writer *w = &s->writer;

@@ -73,6 +73,9 @@ void writer_note_book(struct writer *w, struct shelf_book *b);
 void writer_stop(struct store *s);
 /* Gives room of the log back, if the disk has little. */
 void writer_shorten_log(struct store *s);
+/* Copies the log to the database, if it has anything, so that what others fill the disk with does
+ * not find it long; with `is_given_back` also its room. */
+void writer_copy_log(struct store *s, bool is_given_back);
 /* Waits until it is durable, or has failed. */
 bool writer_do(struct store *s, struct writer_task *task, struct err *e);
 

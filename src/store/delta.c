@@ -6,6 +6,7 @@ enum {
 	MAX_CHAINS = 10000,
 	MEMORY_SHARE = 32, /* of max_memory: what waits for the next row */
 	SETTLED = 3,	   /* profiles of a process, until those that come are new */
+	MAX_OTHERS = 64,   /* that a new one is compared with: there may be thousands */
 };
 
 /* Of profiles whose sample types mean the same. */
@@ -265,10 +266,10 @@ static bool is_new(struct deltas *d, const struct delta_kind *kind, const struct
 
 	if (!row->process)
 		return false;
-	for (size_t i = 0; i < d->chains.n; i++)
+	for (size_t i = 0; i < d->chains.n && i < MAX_OTHERS; i++)
 		look_at(&o, d->chains.at[i]->nseen, d->chains.at[i]->kind,
 			buf_view(&d->chains.at[i]->totals));
-	for (size_t i = 0; i < d->before.rows.n; i++) {
+	for (size_t i = 0; i < d->before.rows.n && i < MAX_OTHERS; i++) {
 		const struct before_row *b = &d->before.rows.at[i];
 		struct scan_row other = row_before(row, b);
 

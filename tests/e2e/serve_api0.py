@@ -204,6 +204,23 @@ def heap_in_use_is_averaged():
     equal(values(merge(service="avg", type="heap"), 4)["new;main"][2:], (3, 300))
 
 
+# Two processes under the same labels count each for itself, and one of them begins anew.
+def counts_of_processes():
+    def push(i, instance, count):
+        body = profile({"lock;main": (count, 10 * count)}, types=(("contentions", "count"), ("delay", "nanoseconds")),
+                       time=(T0 + i) * SECOND)
+        server.push(body, service="locks", type="mutex", instance_id=instance)
+
+    for i in range(5):
+        push(60 * i, "pod-a", 1000 + i)
+        push(60 * i + 1, "pod-b", 10 + 2 * i)
+    equal(values(merge(service="locks", type="mutex")), {"lock;main": (4 + 8, 120)})
+    push(300, "pod-a", 3)
+    push(301, "pod-b", 20)
+    push(360, "pod-a", 4)
+    equal(values(merge(service="locks", type="mutex")), {"lock;main": (4 + 4 + 10, 180)})
+
+
 def not_mergeable():
     for params, text in (({}, "unknown"), ({"type": "unknown"}, "unknown"), ({"type": "trace"}, "trace")):
         status, answer = server.get("/api/0/profiles/merge", service="m", **{**ALL, **params})
@@ -392,6 +409,7 @@ for name, run in (
         ("the time is the profile's, or created_at, or now", created_at), ("any type has a name", any_type),
         ("labels are read as profefe reads them", labels), ("labels are looked for", label_queries),
         ("ranges and limits", ranges), ("merges are sums", merged), ("memory in use is averaged", heap_in_use_is_averaged),
+        ("processes count each for itself", counts_of_processes),
         ("traces and unknown types are not merged", not_mergeable), ("what is not there is not merged", nothing_to_merge),
         ("several ids are one profile", several_ids), ("bad ids are not found", bad_ids), ("errors of find and merge", find_errors),
         ("a misspelt type finds nothing", unknown_type_finds_nothing), ("errors of store", put_errors),

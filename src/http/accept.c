@@ -19,7 +19,7 @@ enum {
 	MAX_HEAD_BYTES = 64 << 10,
 	IDLE_SECONDS = 60,
 	MIN_THREADS = 2,
-	TLS_THREADS = 16,
+	TLS_THREADS = 64,
 	FULL_MS = 20, /* until somebody may have gone */
 };
 

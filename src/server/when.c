@@ -172,12 +172,17 @@ bool time_parse(struct str text, int64_t now, int64_t *ns, struct err *e)
 
 void time_print(struct buf *out, int64_t ns)
 {
-	int64_t seconds = ns / SECOND - (ns % SECOND < 0), fraction = ns - seconds * SECOND;
+	int64_t seconds = ns / SECOND, fraction = ns % SECOND;
 	char text[64];
 	struct tm tm;
-	time_t t = seconds;
+	time_t t;
 	size_t n;
 
+	if (fraction < 0) { /* not by multiplying: the least number has no such second */
+		seconds--;
+		fraction += SECOND;
+	}
+	t = seconds;
 	gmtime_r(&t, &tm);
 	n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	buf_add(out, text, n);

@@ -344,10 +344,11 @@ def _(_):
     equal(set(s.refusals()), {"max-body", "max-unpacked", "max-labels", "rate-profiles"})
     equal(s.metric('kiln_refusals_total{limit="max-unpacked"}'), 1)
     equal(s.stop(), 0)
-    s = Serve("--max-memory", "64MB", "--max-unpacked", "1GB")
-    status, headers, answer = s.push(body=large_profile(27500))
-    equal((status, headers.get("x-kiln-limit")), (413, "max-memory"), "it alone takes more than all: %s" % answer)
-    equal(s.stop(), 0)
+    if not IS_SLOW:  # sanitizers take as much for themselves
+        s = Serve("--max-memory", "64MB", "--max-unpacked", "1GB")
+        status, headers, answer = s.push(body=large_profile(27500))
+        equal((status, headers.get("x-kiln-limit")), (413, "max-memory"), "it alone takes more than all: %s" % answer)
+        equal(s.stop(), 0)
     s = Serve("--max-unpacked", "10MB", "--rate-bytes", "100KB")
     bombs = [s.push(body=gzip.compress(bytes(20 << 20))) for _ in range(2)]
     equal([(x[0], x[1].get("x-kiln-limit")) for x in bombs], [(413, "max-unpacked"), (429, "rate-bytes")], "a bomb counts with what it unpacks to")
@@ -399,8 +400,10 @@ def _(_):
 
 @check("who does not read what he asked for gets no more, and others do")
 def _(_):
-    s = Serve("--max-memory", "256MB" if not IS_SLOW else "1GB")
-    status, _, answer = s.push("large", large_profile(60000 if not IS_SLOW else 200000))
+    if IS_SLOW:  # with as much memory as sanitizers need it would take long to leave much unread
+        return
+    s = Serve("--max-memory", "256MB")
+    status, _, answer = s.push("large", large_profile())
     equal(status, 200, answer)
     readers = []
 

@@ -209,3 +209,9 @@ TEST(large_numbers_may_be_milliseconds)
 	assert_false(time_parse(STR("1794837600000"), 0, &ns, &e));
 	assert_non_null(strstr(e.text, "milliseconds?"));
 }
+
+TEST(times_at_the_ends_of_what_there_is)
+{
+	prints(INT64_MIN, "1677-09-21T00:12:43.145224192Z");
+	prints(INT64_MAX, "2262-04-11T23:47:16.854775807Z");
+}

@@ -114,9 +114,10 @@ bool exchange_give(struct exchange *x)
 		s->mhd.suspend(x->connection); /* before a handler can resume it */
 		x->peer->deadline_ms = 0;
 		vec_push(&s->waiting, x);
-		pthread_cond_signal(&s->has_waiting);
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (ok) /* not before: who wakes up wants the lock */
+		pthread_cond_signal(&s->has_waiting);
 	return ok;
 }
 

@@ -185,7 +185,7 @@ static void make_room(struct shelf *shelf)
 		for (size_t i = 0; i < shelf->books.n; i++) {
 			struct shelf_book *b = shelf->books.at[i];
 
-			if (b->book && !b->nusers && (!oldest || b->last_use < oldest->last_use))
+			if (b->is_here && !b->nusers && (!oldest || b->last_use < oldest->last_use))
 				oldest = b;
 		}
 		if (!oldest)
@@ -194,6 +194,7 @@ static void make_room(struct shelf *shelf)
 		oldest->bytes = 0;
 		book_free(oldest->book);
 		oldest->book = NULL;
+		oldest->is_here = false;
 	}
 }
 
@@ -202,34 +203,36 @@ static struct shelf_book *bring(struct store *s, struct shelf_book *b, struct er
 {
 	bool ok;
 
-	pthread_rwlock_rdlock(&b->lock);
-	ok = b->book;
-	pthread_rwlock_unlock(&b->lock);
-	if (ok)
-		return b;
 	pthread_rwlock_wrlock(&b->lock);
 	ok = b->book || load(s, b, e);
 	pthread_rwlock_unlock(&b->lock);
-	if (ok)
-		return b;
-	shelf_put_back(s, b);
-	return NULL;
+	if (!ok) {
+		shelf_put_back(s, b);
+		return NULL;
+	}
+	pthread_mutex_lock(&s->shelf.lock);
+	b->is_here = true;
+	pthread_mutex_unlock(&s->shelf.lock);
+	return b;
 }
 
 struct shelf_book *shelf_take(struct store *s, int64_t id, struct err *e)
 {
 	struct shelf_book *b;
+	bool is_here = false;
 
 	pthread_mutex_lock(&s->shelf.lock);
 	b = shelf_find(&s->shelf, id);
-	if (b)
+	if (b) {
 		b->nusers++;
+		is_here = b->is_here;
+	}
 	pthread_mutex_unlock(&s->shelf.lock);
 	if (!b) {
 		err_set(e, ERR_NOTFOUND, "book %lld is not there (any more)", (long long)id);
 		return NULL;
 	}
-	return bring(s, b, e);
+	return is_here ? b : bring(s, b, e);
 }
 
 static bool is_full(const struct shelf *shelf, const struct shelf_book *b)
@@ -240,14 +243,16 @@ static bool is_full(const struct shelf *shelf, const struct shelf_book *b)
 struct shelf_book *shelf_current(struct store *s, struct service *service, struct err *e)
 {
 	struct shelf_book *b;
+	bool is_here;
 
 	pthread_mutex_lock(&s->shelf.lock);
 	if (!service->book || is_full(&s->shelf, service->book))
 		service->book = add(&s->shelf, s->shelf.last_id + 1, service, time(NULL));
 	b = service->book;
 	b->nusers++;
+	is_here = b->is_here;
 	pthread_mutex_unlock(&s->shelf.lock);
-	return bring(s, b, e);
+	return is_here ? b : bring(s, b, e);
 }
 
 void shelf_close(struct shelf *shelf, struct shelf_book *b)
@@ -265,6 +270,11 @@ void shelf_put_back(struct store *s, struct shelf_book *b)
 	pthread_rwlock_rdlock(&b->lock);
 	bytes = b->book ? book_bytes(b->book) : 0;
 	pthread_rwlock_unlock(&b->lock);
+	shelf_put_back_of(s, b, bytes);
+}
+
+void shelf_put_back_of(struct store *s, struct shelf_book *b, size_t bytes)
+{
 	pthread_mutex_lock(&s->shelf.lock);
 	b->nusers--;
 	b->last_use = ++s->shelf.clock;

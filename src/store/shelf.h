@@ -21,6 +21,7 @@ struct shelf_book {
 	pthread_rwlock_t lock;
 	struct book *book; /* NULL: not in memory */
 	/* the shelf's, under its lock */
+	bool is_here; /* in memory, where it stays as long as it has users */
 	unsigned nusers;
 	size_t bytes;
 	uint64_t last_use;
@@ -59,6 +60,8 @@ struct shelf_book *shelf_take(struct store *s, int64_t id, struct err *e);
 /* The one that new profiles of a service go to. */
 struct shelf_book *shelf_current(struct store *s, struct service *service, struct err *e);
 void shelf_put_back(struct store *s, struct shelf_book *b);
+/* The same for who knows how much memory it takes, and need not wait for its lock. */
+void shelf_put_back_of(struct store *s, struct shelf_book *b, size_t bytes);
 /* By its id, in memory or not; NULL if there is none. Under the shelf's lock. */
 struct shelf_book *shelf_find(struct shelf *shelf, int64_t id);
 /* Chunk `number` has been written or read. */

@@ -298,17 +298,21 @@ static void packer_back(struct store *s, struct packer *k)
 	packer_free(k);
 }
 
-static void pack(struct store *s, struct shelf_book *b, const struct profile *p,
-		 struct writer_task *task, struct buf *packed)
+/* Returns how much memory the book takes now. */
+static size_t pack(struct store *s, struct shelf_book *b, const struct profile *p,
+		   struct writer_task *task, struct buf *packed)
 {
 	struct packer *k = take_packer(s);
+	size_t bytes;
 
 	pthread_rwlock_wrlock(&b->lock);
 	task->head = packer_find(k, b->book, p);
+	bytes = book_bytes(b->book);
 	pthread_rwlock_unlock(&b->lock);
 	packer_write(k, packed);
 	packer_back(s, k);
 	task->data = buf_view(packed);
+	return bytes;
 }
 
 static bool put_profile(struct store *s, const struct store_new *new, struct writer_task *task,
@@ -320,7 +324,8 @@ static bool put_profile(struct store *s, const struct store_new *new, struct wri
 	bool ok = b;
 
 	if (b) {
-		pack(s, b, p, task, &packed);
+		size_t bytes = pack(s, b, p, task, &packed);
+
 		write_totals(&totals, p);
 		task->book = b;
 		task->nsamples = p->nsamples;
@@ -329,7 +334,7 @@ static bool put_profile(struct store *s, const struct store_new *new, struct wri
 		if (new->let_go)
 			new->let_go(new->ctx);
 		ok = writer_do(s, task, e);
-		shelf_put_back(s, b);
+		shelf_put_back_of(s, b, bytes);
 	}
 	buf_release(&packed);
 	buf_release(&totals);

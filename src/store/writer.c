@@ -455,16 +455,19 @@ void writer_copy_log(struct store *s, bool is_given_back)
 bool writer_do(struct store *s, struct writer_task *task, struct err *e)
 {
 	struct writer *w = &s->writer;
+	bool is_first;
 
 	task->e = e;
 	task->next = NULL;
 	sem_init(&task->done, 0, 0);
 	atomic_fetch_add(&w->nwaiting, 1);
 	pthread_mutex_lock(&w->lock);
+	is_first = !w->first;
 	*w->end = task;
 	w->end = &task->next;
-	pthread_cond_signal(&w->has_tasks);
 	pthread_mutex_unlock(&w->lock);
+	if (is_first) /* it waits for no other; and not before, as it wants the lock */
+		pthread_cond_signal(&w->has_tasks);
 	while (sem_wait(&task->done) && errno == EINTR)
 		;
 	sem_destroy(&task->done);

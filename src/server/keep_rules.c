@@ -82,7 +82,7 @@ bool keep_rules_parse(struct arena *a, struct str text, struct store_rule **rule
 		}
 		if (!list.n || !list.at[list.n - 1].service.n)
 			ok = err_set(e, ERR_USAGE,
-				     "a rule is written as SERVICE:raw=2d,day=1y, and in \"%.*s\" "
+				     "a rule is written as SERVICE:raw=2d,day=365d, and in \"%.*s\" "
 				     "there is no service",
 				     STR_ARG(part));
 		else

@@ -349,11 +349,18 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Nothing was before 1970. A clock that is far ahead must not make profiles that never get old,
+ * while all others go. */
 static int64_t time_of(const struct store_new *new)
 {
-	if (new->profile &&new->profile->time_nanos)
-		return new->profile->time_nanos;
-	return new->created ? new->created : now_ns();
+	const int64_t ahead = (int64_t)24 * 3600 * 1000000000;
+	int64_t now = now_ns(), time = now;
+
+	if (new->profile &&new->profile->time_nanos > 0)
+		time = new->profile->time_nanos;
+	else if (new->created > 0)
+		time = new->created;
+	return time > int_add(now, ahead) ? now : time;
 }
 
 static struct str copy_text(struct arena *a, struct str s)

@@ -91,7 +91,7 @@ struct store_new {
 	const struct store_label *labels; /* in any order */
 	size_t nlabels;
 	const struct store_id *id;     /* or NULL: a new one */
-	int64_t created;	       /* if the profile does not say; 0: now */
+	int64_t created;	       /* if the profile does not say; 0, or far ahead: now */
 	struct str instance;	       /* which process, pod, ...: any text; "": not known */
 	int64_t process;	       /* as store_meta has told it; 0: see delta.h */
 	const struct profile *profile; /* or NULL: */

@@ -258,7 +258,7 @@ TEST(rules_of_services)
 			    "\"week=1s\" is none of raw=AGE, minute=AGE, hour=AGE and day=AGE");
 	assert_string_equal(
 		rules_text("raw=1s"),
-		"a rule is written as SERVICE:raw=2d,day=1y, and in \"raw=1s\" there is "
+		"a rule is written as SERVICE:raw=2d,day=365d, and in \"raw=1s\" there is "
 		"no service");
 	assert_non_null(strstr(rules_text("a:raw=many"), "raw=many"));
 }

@@ -1,6 +1,7 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profiles.h"
@@ -634,6 +635,40 @@ TEST(a_service_may_be_kept_for_another_time)
 	tidy(&p, 111 * DAYS);
 	assert_int_equal(count_found(&p), 0);
 	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_SUM), "1: main\n");
+	place_release(&p);
+}
+
+TEST(times_that_cannot_be)
+{
+	static const int64_t times[] = {
+		INT64_MIN, INT64_MIN + 1, -1, 1, INT64_MAX, INT64_MAX - 1
+	};
+	const struct store_params params = {
+		.is_passive = true,
+		.keep = { .raw_ns = DAYS, .minute_ns = 2 * DAYS, .hour_ns = 3 * DAYS }
+	};
+	int64_t now = (int64_t)time(NULL) * SECOND;
+	struct place p;
+
+	place_init(&p);
+	reopen(&p, &params);
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+		put(&p, &cpu, "1", times[i], "main 1\n");
+	/* of the others it is known when they came */
+	assert_int_equal(stats(&p).oldest, 1);
+	assert_true(stats(&p).newest >= now && stats(&p).newest < now + HOUR);
+	assert_string_equal(merge(&p, INT64_MIN, INT64_MAX, STORE_SUM), "6: main\n");
+	/* the clock goes on, back, and on again */
+	tidy(&p, now + HOUR);
+	assert_string_equal(merge(&p, INT64_MIN, INT64_MAX, STORE_SUM), "6: main\n");
+	tidy(&p, 0);
+	tidy(&p, INT64_MIN + 1);
+	put(&p, &cpu, "1", now - HOUR, "main 1\n");
+	tidy(&p, INT64_MAX - 1);
+	assert_int_equal(count_found(&p), 0);
+	assert_string_equal(merge(&p, INT64_MIN, INT64_MAX, STORE_SUM), "7: main\n");
+	reopen(&p, &params);
+	assert_int_equal(stats(&p).nprofiles, 7);
 	place_release(&p);
 }
 

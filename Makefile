@@ -3,8 +3,8 @@
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
 # make check-agent, check-serve  of them those of the agent, or of the server
 # make browser    of them the pictures and the web page in a real browser
-# make soak       browsers and 50 clients on the web page, and a program under the agent that is asked for its
-#                 profiles, for SECONDS=30 each; nothing may fail or grow
+# make soak       browsers and 50 clients on the web page, a program under the agent that is asked for its
+#                 profiles, and days of a fleet in the store, for SECONDS=30 each; nothing may fail or grow
 # make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
@@ -175,11 +175,12 @@ browser: $(KILN) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
 		prove --failures --comments --exec '' -j$(JOBS) $(wildcard tests/browser/run*)
 
-soak: $(KILN) $(OUT)/data/done build/libkiln.so
+soak: $(KILN) $(OUT)/data/done build/libkiln.so $(OUT)/tests/unit/test_store_day
 	@tools/deps.sh browser test
 	SOAK=$(SECONDS) KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) \
 		prove --failures --comments --exec '' tests/browser/run_soak
 	SOAK=$(SECONDS) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent_soak
+	SOAK=$(SECONDS) prove --failures --comments --exec '' $(OUT)/tests/unit/test_store_day
 
 $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	tests/data/make $(OUT)/tests/data/gen $(@D)

@@ -319,9 +319,23 @@ static int64_t next_drop(const struct firsts *f, int64_t last)
 	return end > first ? int_add(first, (end - first) / PARTS + 1) : int_add(first, 1);
 }
 
-/* The oldest day of profiles becomes hours, that of hours a day; and the oldest goes. Profiles come
- * first as long as they take more than half of the room: else years of sums would leave none to
- * today. */
+/* Minutes of a day, up to where there are profiles, too. */
+static int64_t end_of_minutes(const struct firsts *f, int64_t open)
+{
+	int64_t time = f->times[TIER_MINUTE],
+		end = int_add(tier_start(TIER_DAY, time), tier_length(TIER_DAY)),
+		hour = int_add(tier_start(TIER_HOUR, time), tier_length(TIER_HOUR));
+
+	if (f->has[TIER_RAW] && f->times[TIER_RAW] < end)
+		end = tier_start(TIER_HOUR, f->times[TIER_RAW]);
+	if (end < hour)
+		end = hour;
+	return end < open ? end : open;
+}
+
+/* The oldest day of profiles becomes hours, so do minutes, that of hours a day; and the oldest
+ * goes. Profiles come first as long as they take more than half of the room: else years of sums
+ * would leave none to today. */
 static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct keep_counts *n,
 		    struct err *e)
 {
@@ -341,6 +355,8 @@ static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct keep_co
 		end = int_add(tier_start(TIER_DAY, f.times[TIER_RAW]), tier_length(TIER_DAY));
 		return thin_all(s, TIER_HOUR, end < open ? end : open, n, e);
 	}
+	if (f.has[TIER_MINUTE] && f.times[TIER_MINUTE] < open)
+		return thin_all(s, TIER_HOUR, end_of_minutes(&f, open), n, e);
 	if (f.has[TIER_HOUR] && f.times[TIER_HOUR] < tier_start(TIER_DAY, open)) {
 		end = int_add(tier_start(TIER_DAY, f.times[TIER_HOUR]), tier_length(TIER_DAY));
 		return thin_all(s, TIER_DAY, end, n, e);

@@ -134,7 +134,7 @@ class Attack:
         args = [sys.executable, "-B", os.path.join(E2E, "serve_attack.py"), kind, str(server.port)]
         args += [path("cert.pem")] if tls else []
         self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(19),
-                                        env={**os.environ, "PROFILE": path("small.pb.gz"), "INTERVAL": "1"})
+                                        env={**os.environ, "PROFILE": path("small.pb.gz"), "INTERVAL": "1", "TLS_EVERY": "1"})
         if self.process.stdout.readline() != "ready\n":
             raise AssertionError("the attackers do not start")
 

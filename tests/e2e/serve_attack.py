@@ -19,6 +19,7 @@ KIND, PORT = sys.argv[1], int(sys.argv[2])
 TLS = ssl.create_default_context(cafile=sys.argv[3]) if len(sys.argv) > 3 else None
 NSLOW = 1000
 INTERVAL = float(os.environ.get("INTERVAL", "0.3"))  # between two bytes of who is slow
+TLS_EVERY = int(os.environ.get("TLS_EVERY", "4"))  # of those who are slow shakes hands to the end, which costs both sides
 over = threading.Event()
 counts = {}
 
@@ -92,6 +93,8 @@ def slow(begin):
 
 
 def begin_request(first):
+    if TLS and counts.get("connections", 0) % TLS_EVERY:
+        return begin_handshake()
     s = open_tls(connect())
     s.sendall(first)
     return s

@@ -81,10 +81,11 @@ bool keep_rules_parse(struct arena *a, struct str text, struct store_rule **rule
 				vec_push(&list, keep_rule_new(name));
 		}
 		if (!list.n || !list.at[list.n - 1].service.n)
-			ok = err_set(e, ERR_USAGE,
-				     "a rule is written as SERVICE:raw=2d,day=365d, and in \"%.*s\" "
-				     "there is no service",
-				     STR_ARG(part));
+			ok = err_set(
+				e, ERR_USAGE,
+				"a rule is written as SERVICE:raw=2d,day=365d, and in \"%.*s\" "
+				"there is no service",
+				STR_ARG(part));
 		else
 			ok = read_age(&list.at[list.n - 1], part, e);
 	}

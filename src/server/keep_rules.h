@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "store/store.h"
 
-/* "batch-*:raw=2d,day=365d,web:raw=30d": NAME:TIER=AGE, and more tiers of the same name, with commas
- * between them. A name may have colons. The rules are in `a`, in their order. */
+/* "batch-*:raw=2d,day=365d,web:raw=30d": NAME:TIER=AGE, and more tiers of the same name, with
+ * commas between them. A name may have colons. The rules are in `a`, in their order. */
 bool keep_rules_parse(struct arena *a, struct str text, struct store_rule **rules, size_t *n,
 		      struct err *e);
 

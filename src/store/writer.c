@@ -10,7 +10,7 @@
 enum {
 	MAX_BATCH = 1024,
 	CHECKPOINT_PAGES = 4096, /* the log is copied to the database when it is so long */
-	RESTART_PAGES = 16384,	 /* then it is begun anew, even if readers must be waited for */
+	RESTART_PAGES = 8192,	 /* then it is begun anew, even if readers must be waited for */
 	RESTART_MS = 200,	 /* for so long */
 	MIN_PAGES = 32,
 	SMALL_CHUNKS = 64,

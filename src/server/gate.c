@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/amount.h"
+#include "base/aside.h"
 #include "base/version.h"
 #include "server/auth.h"
 #include "server/limits.h"
@@ -593,67 +594,110 @@ static void refuse_unpacked(struct call *c, size_t max_bytes)
 		    is_memory ? ", for which there is no memory: raise --max-memory" : "");
 }
 
-/* Takes memory for as much as it says that it unpacks to. Of several members only the last says
- * so, and some lie: then for more, by steps, since few need as much as may be. */
-static bool unpack(struct call *c, struct arena *a, size_t max_bytes, struct str *plain)
-{
-	size_t guess = guess_plain_bytes(c->http->body, max_bytes), taken = 0;
-	struct err e;
-
-	for (;;) {
-		if (!gate_take(c, (uint64_t)(guess - taken) * MEMORY_PER_PLAIN_BYTE))
-			return false;
-		if (profile_unpack(a, c->http->body, guess, plain, &e))
-			return true;
-		if (e.kind != ERR_LIMIT || guess >= max_bytes)
-			break;
-		arena_rewind(a); /* it may keep memory for the next profile */
-		taken = guess;
-		guess = guess < max_bytes / 8 ? guess * 8 : max_bytes;
-	}
-	if (e.kind == ERR_LIMIT)
-		refuse_unpacked(c, max_bytes);
-	else
-		reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)",
-			    e.text);
-	return false;
-}
-
-static bool read_profile(struct call *c, struct arena *a, struct strings *strings,
-			 struct profile *p, size_t max_bytes)
-{
-	struct parse_params params = { .threads = 1, .may_discard = false };
+/* A profile that is being read. */
+struct reading {
+	struct call *c;
+	struct arena *a;
+	struct strings *strings;
+	struct profile *p;
 	struct str plain;
 	struct err e;
+	size_t nbytes; /* that it may unpack to, for now */
+	struct str client;
+	bool has_turn, ok;
+};
 
-	if (!unpack(c, a, max_bytes, &plain))
-		return false;
-	if (profile_parse(p, a, strings, plain, &params, &e))
+static void unpack_some(void *ctx)
+{
+	struct reading *r = ctx;
+
+	r->ok = profile_unpack(r->a, r->c->http->body, r->nbytes, &r->plain, &r->e);
+}
+
+static void parse(void *ctx)
+{
+	struct parse_params params = { .threads = 1, .may_discard = false };
+	struct reading *r = ctx;
+
+	r->ok = profile_parse(r->p, r->a, r->strings, r->plain, &params, &r->e);
+}
+
+/* Large ones take turns, and no time that others want. */
+static bool take_large_turn(struct reading *r)
+{
+	struct call *c = r->c;
+
+	if (r->has_turn || r->nbytes <= LARGE_BYTES)
 		return true;
-	reply_error(c, 400, "malformed profile (could not parse pprof profile: %s)", e.text);
+	r->has_turn =
+		turns_take(c->server->limits->large, r->client, WAIT_LARGE_MS, c->http->abandoned);
+	if (!r->has_turn)
+		gate_refuse(c, 503, "large-profiles",
+			    "too many profiles of this size are being read; try again");
+	return r->has_turn;
+}
+
+static bool do_step(struct reading *r, void (*step)(void *ctx))
+{
+	if (r->has_turn)
+		run_aside(step, r);
+	else
+		step(r);
+	return r->ok;
+}
+
+/* Takes memory for as much as it says that it unpacks to. Of several members only the last says
+ * so, and some lie: then for more, by steps, since few need as much as may be. */
+static bool unpack(struct reading *r, size_t max_bytes)
+{
+	size_t taken = 0;
+
+	r->nbytes = guess_plain_bytes(r->c->http->body, max_bytes);
+	for (;;) {
+		if (!take_large_turn(r) ||
+		    !gate_take(r->c, (uint64_t)(r->nbytes - taken) * MEMORY_PER_PLAIN_BYTE))
+			return false;
+		if (do_step(r, unpack_some))
+			return true;
+		if (r->e.kind != ERR_LIMIT || r->nbytes >= max_bytes)
+			break;
+		arena_rewind(r->a); /* it may keep memory for the next profile */
+		taken = r->nbytes;
+		r->nbytes = taken < max_bytes / 8 ? taken * 8 : max_bytes;
+	}
+	if (r->e.kind == ERR_LIMIT)
+		refuse_unpacked(r->c, max_bytes);
+	else
+		reply_error(r->c, 400, "malformed profile (could not parse pprof profile: %s)",
+			    r->e.text);
 	return false;
 }
 
-/* Large ones take turns, as they would keep all cores from the others. */
+static bool read_profile(struct reading *r, size_t max_bytes)
+{
+	if (!unpack(r, max_bytes))
+		return false;
+	if (do_step(r, parse))
+		return true;
+	reply_error(r->c, 400, "malformed profile (could not parse pprof profile: %s)", r->e.text);
+	return false;
+}
+
 bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
 {
 	struct limits *l = c->server->limits;
 	size_t max_bytes = (size_t)c->server->options->max_unpacked;
 	char text[INET6_ADDRSTRLEN];
-	struct str client = client_key(c->http, text);
-	bool is_large, ok;
+	struct reading r = {
+		.c = c, .a = a, .strings = strings, .p = p, .client = client_key(c->http, text)
+	};
+	bool ok;
 
 	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
 		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
-	is_large = guess_plain_bytes(c->http->body, max_bytes) > LARGE_BYTES;
-	if (is_large && !turns_take(l->large, client, WAIT_LARGE_MS, c->http->abandoned)) {
-		gate_refuse(c, 503, "large-profiles",
-			    "too many profiles of this size are being read; try again");
-		return false;
-	}
-	ok = read_profile(c, a, strings, p, max_bytes);
-	if (is_large)
-		turns_give(l->large, client);
+	ok = read_profile(&r, max_bytes);
+	if (r.has_turn)
+		turns_give(l->large, r.client);
 	return ok;
 }
 

@@ -1,0 +1,9 @@
+/* aside.h - work that must not keep others from the processor. */
+#ifndef BASE_ASIDE_H
+#define BASE_ASIDE_H
+
+/* Runs it in a thread of low priority and waits for its end; if there can be no such thread, here.
+ * A thread that has lowered its own priority could not raise it again. */
+void run_aside(void (*work)(void *ctx), void *ctx);
+
+#endif

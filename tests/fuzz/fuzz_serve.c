@@ -2,10 +2,12 @@
  * capital letter is sent as it is; any other is what a GET asks for: every path and its parameters.
  * Nothing may crash, and the next request must be answered. */
 #include <arpa/inet.h>
+#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/gate.h"
@@ -40,6 +42,21 @@ static void put_profile(struct store *store, const char *service, const char *te
 	arena_release(&a);
 }
 
+static char dir[] = "/tmp/fuzz_serve.XXXXXX";
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+	(void)about;
+	(void)type;
+	(void)place;
+	return remove(path);
+}
+
+static void remove_folder(void)
+{
+	nftw(dir, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+}
+
 static struct http_server *start(void)
 {
 	static struct server_options o;
@@ -49,7 +66,6 @@ static struct http_server *start(void)
 					     .handle = routes_handle,
 					     .done = routes_done,
 					     .ctx = &s };
-	char dir[] = "/tmp/fuzz_serve.XXXXXX";
 	struct err e;
 
 	o = server_defaults;
@@ -58,6 +74,7 @@ static struct http_server *start(void)
 	desks_init(&s.desks);
 	if (!mkdtemp(dir) || !freopen("/dev/null", "w", stdout) || !gate_open(&s, "127.0.0.1", &e))
 		abort();
+	atexit(remove_folder);
 	s.store = store_open(&(struct store_params){ .dir = dir, .max_memory = 64 << 20 }, &e);
 	if (!s.store)
 		abort();

@@ -59,8 +59,8 @@ bool server_options_check(const struct server_options *o, struct err *e)
 		return err_set(e, ERR_USAGE,
 			       "no folder for the store is given: --data DIR, data: in the file of "
 			       "--config, or KILN_SERVE_DATA");
-	if (o->max_series > UINT32_MAX || o->threads > 1024)
-		return err_set(e, ERR_USAGE, "--max-series or --threads is too large");
+	if (o->max_series > UINT32_MAX)
+		return err_set(e, ERR_USAGE, "--max-series is too large");
 	if (o->max_disk && o->max_disk < MIN_DISK)
 		return err_set(
 			e, ERR_USAGE,

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/parallel.h"
 #include "base/version.h"
 #include "http/address.h"
 #include "server/gate.h"
@@ -158,7 +157,6 @@ static struct store *open_store(const struct server_options *o, struct arena *a,
 					.max_memory = limits_store_memory(o),
 					.max_series = (uint32_t)o->max_series,
 					.max_service_series = (uint32_t)o->max_service_series,
-					.threads = o->threads ? (int)o->threads : parallel_cores(),
 					.keep = { .raw_ns = o->keep_raw,
 						  .minute_ns = o->keep_minute,
 						  .hour_ns = o->keep_hour,

@@ -96,7 +96,15 @@ struct key {
 	const struct book *b;
 	const void *row, *part; /* `part`: lines, types, ... of the row */
 	uint32_t n;
+	bool may_add;
 };
+
+/* As map_put, or NONE. */
+static uint32_t find_row(struct map *m, uint64_t hash, size_t n, map_same *same,
+			 const struct key *k)
+{
+	return k->may_add ? map_put(m, hash, (uint32_t)n, same, k) : map_get(m, hash, same, k);
+}
 
 static bool same_string(const void *ctx, uint32_t index)
 {
@@ -111,10 +119,10 @@ static uint64_t hash_string(const struct book *b, struct str s)
 	return hash_bytes(b->seed, s.p, s.n);
 }
 
-uint32_t book_add_string(struct book *b, struct str s)
+uint32_t book_find_string(struct book *b, struct str s, bool may_add)
 {
-	struct key key = { .b = b, .row = &s };
-	uint32_t i = map_put(&b->maps.strings, hash_string(b, s), b->strings.n, same_string, &key);
+	struct key key = { .b = b, .may_add = may_add, .row = &s };
+	uint32_t i = find_row(&b->maps.strings, hash_string(b, s), b->strings.n, same_string, &key);
 
 	if (i == b->strings.n) {
 		struct str kept = { arena_copy(&b->bytes, s.p, s.n), s.n };
@@ -142,11 +150,11 @@ static uint64_t hash_mapping(const struct book *b, const struct book_mapping *m)
 	return hash_mix(h ^ m->kernel_symbol, (uint64_t)m->copy << 32 | m->flags);
 }
 
-uint32_t book_add_mapping(struct book *b, const struct book_mapping *m)
+uint32_t book_find_mapping(struct book *b, const struct book_mapping *m, bool may_add)
 {
-	struct key key = { .b = b, .row = m };
+	struct key key = { .b = b, .may_add = may_add, .row = m };
 	uint32_t i =
-		map_put(&b->maps.mappings, hash_mapping(b, m), b->mappings.n, same_mapping, &key);
+		find_row(&b->maps.mappings, hash_mapping(b, m), b->mappings.n, same_mapping, &key);
 
 	if (i == b->mappings.n)
 		vec_push(&b->mappings, *m);
@@ -170,11 +178,11 @@ static uint64_t hash_function(const struct book *b, const struct book_function *
 	return hash_mix(h, (uint64_t)f->copy << 32 | f->filename);
 }
 
-uint32_t book_add_function(struct book *b, const struct book_function *f)
+uint32_t book_find_function(struct book *b, const struct book_function *f, bool may_add)
 {
-	struct key key = { .b = b, .row = f };
-	uint32_t i = map_put(&b->maps.functions, hash_function(b, f), b->functions.n, same_function,
-			     &key);
+	struct key key = { .b = b, .may_add = may_add, .row = f };
+	uint32_t i = find_row(&b->maps.functions, hash_function(b, f), b->functions.n,
+			      same_function, &key);
 
 	if (i == b->functions.n)
 		vec_push(&b->functions, *f);
@@ -208,11 +216,12 @@ static uint64_t hash_location(const struct book *b, const struct book_location *
 	return h;
 }
 
-uint32_t book_add_location(struct book *b, const struct book_location *l, const struct line *lines)
+uint32_t book_find_location(struct book *b, const struct book_location *l, const struct line *lines,
+			    bool may_add)
 {
-	struct key key = { .b = b, .row = l, .part = lines };
-	uint32_t i = map_put(&b->maps.locations, hash_location(b, l, lines), b->locations.n,
-			     same_location, &key);
+	struct key key = { .b = b, .may_add = may_add, .row = l, .part = lines };
+	uint32_t i = find_row(&b->maps.locations, hash_location(b, l, lines), b->locations.n,
+			      same_location, &key);
 
 	if (i == b->locations.n) {
 		struct book_location kept = *l;
@@ -240,11 +249,11 @@ static uint64_t hash_stack(const struct book *b, const uint32_t *frames, uint32_
 	return hash_bytes(b->seed, frames, n * sizeof(*frames));
 }
 
-uint32_t book_add_stack(struct book *b, const uint32_t *frames, uint32_t n)
+uint32_t book_find_stack(struct book *b, const uint32_t *frames, uint32_t n, bool may_add)
 {
-	struct key key = { .b = b, .part = frames, .n = n };
+	struct key key = { .b = b, .may_add = may_add, .part = frames, .n = n };
 	uint32_t i =
-		map_put(&b->maps.stacks, hash_stack(b, frames, n), b->stacks.n, same_stack, &key);
+		find_row(&b->maps.stacks, hash_stack(b, frames, n), b->stacks.n, same_stack, &key);
 
 	if (i == b->stacks.n) {
 		struct range s = { (uint32_t)b->frames.n, n };
@@ -274,18 +283,18 @@ static uint64_t hash_labels(const struct book *b, const struct label *labels,
 			  ((size_t)s->nstrings + s->nnumbers) * sizeof(*labels));
 }
 
-uint32_t book_add_labels(struct book *b, const struct label *labels, uint32_t nstrings,
-			 uint32_t nnumbers)
+uint32_t book_find_labels(struct book *b, const struct label *labels, uint32_t nstrings,
+			  uint32_t nnumbers, bool may_add)
 {
 	struct label_set s = { (uint32_t)b->labels.n, nstrings, nnumbers };
-	struct key key = { .b = b, .row = &s, .part = labels };
+	struct key key = { .b = b, .may_add = may_add, .row = &s, .part = labels };
 	size_t n = (size_t)nstrings + nnumbers;
 	uint32_t i;
 
 	if (!n)
 		return 0;
-	i = map_put(&b->maps.label_sets, hash_labels(b, labels, &s), b->label_sets.n, same_labels,
-		    &key);
+	i = find_row(&b->maps.label_sets, hash_labels(b, labels, &s), b->label_sets.n, same_labels,
+		     &key);
 	if (i == b->label_sets.n) {
 		vec_push(&b->label_sets, s);
 		vec_reserve(&b->labels, n);
@@ -315,12 +324,12 @@ static uint64_t hash_head(const struct book *b, const struct book_types *h,
 	return hash_bytes(hash, types, h->n * sizeof(*types));
 }
 
-uint32_t book_add_head(struct book *b, const struct book_types *head,
-		       const struct value_type *types)
+uint32_t book_find_head(struct book *b, const struct book_types *head,
+			const struct value_type *types, bool may_add)
 {
-	struct key key = { .b = b, .row = head, .part = types };
+	struct key key = { .b = b, .may_add = may_add, .row = head, .part = types };
 	uint32_t i =
-		map_put(&b->maps.heads, hash_head(b, head, types), b->heads.n, same_head, &key);
+		find_row(&b->maps.heads, hash_head(b, head, types), b->heads.n, same_head, &key);
 
 	if (i == b->heads.n) {
 		struct book_types kept = *head;
@@ -356,11 +365,11 @@ static uint64_t hash_layout(const struct book *b, const struct placed *p, uint32
 	return h;
 }
 
-uint32_t book_add_layout(struct book *b, const struct placed *placed, uint32_t n)
+uint32_t book_find_layout(struct book *b, const struct placed *placed, uint32_t n, bool may_add)
 {
-	struct key key = { .b = b, .part = placed, .n = n };
-	uint32_t i = map_put(&b->maps.layouts, hash_layout(b, placed, n), b->layouts.n, same_layout,
-			     &key);
+	struct key key = { .b = b, .may_add = may_add, .part = placed, .n = n };
+	uint32_t i = find_row(&b->maps.layouts, hash_layout(b, placed, n), b->layouts.n,
+			      same_layout, &key);
 
 	if (i == b->layouts.n) {
 		struct range l = { (uint32_t)b->placed.n, n };

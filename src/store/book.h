@@ -37,13 +37,17 @@ bool book_read_chunk(struct book *b, struct str chunk, struct err *e);
 /* A profile in terms of the book: a few bytes for each sample, compressed. Adds to the book what it
  * lacks. Nothing is lost: order, ids, unused functions, fields that nobody knows the use of. */
 void book_pack(struct book *b, const struct profile *p, struct buf *out);
-/* The same in two steps, of which only the first needs the book. A packer may serve many profiles,
- * of many books, one at a time: packer_find, which returns the number of the head (see below), then
- * packer_write, until which the profile must stay. */
+/* The same in two steps, of which only the first needs the book: packer_find, then packer_write,
+ * until which the profile must stay. A packer may serve many profiles, of many books, one at a
+ * time. */
 struct packer;
 struct packer *packer_new(void);
 void packer_free(struct packer *k);
-uint32_t packer_find(struct packer *k, struct book *b, const struct profile *p);
+/* False: something is new, and may not be added. The book has not been changed, and many may look
+ * at a time; the next call, which may add, goes on from there. */
+bool packer_find(struct packer *k, struct book *b, const struct profile *p, bool may_add);
+/* Of what was found: the number of the head (see below). */
+uint32_t packer_head(const struct packer *k);
 void packer_write(struct packer *k, struct buf *out);
 /* The same profile. `packed` is untrusted. */
 bool book_unpack(const struct book *b, struct str packed, struct arena *a, struct strings *strings,

@@ -35,6 +35,9 @@ struct packer {
 	uint32_t *mapping_of, *function_of, *location_of, *labels_of, *stack_of, *comments;
 	uint32_t extras[EXTRAS], head, layout;
 	struct uses locations, functions;
+	/* how far it has come */
+	bool may_add, has_names;
+	uint32_t nstacks;
 	/* what the next profile can use again */
 	struct claims claims;
 	vec(struct line) lines;
@@ -80,6 +83,8 @@ static void packer_begin(struct packer *k, struct book *b, const struct profile 
 {
 	k->b = b;
 	k->p = p;
+	k->has_names = false;
+	k->nstacks = 0;
 	k->string_of = arena_many(&k->arena, p->strings->n, uint32_t);
 	k->mapping_of = arena_many_raw(&k->arena, p->nmappings, uint32_t);
 	k->function_of = arena_many_raw(&k->arena, p->nfunctions, uint32_t);
@@ -96,6 +101,7 @@ static void packer_begin(struct packer *k, struct book *b, const struct profile 
 /* What a large profile took is not kept. */
 static void packer_end(struct packer *k)
 {
+	k->p = NULL;
 	arena_rewind(&k->arena);
 	k->body.n = k->dense.n = 0;
 	if (k->body.cap > KEPT_BYTES || k->dense.cap > KEPT_BYTES ||
@@ -151,19 +157,33 @@ static inline void use(struct uses *u, uint32_t row)
 	}
 }
 
+/* NONE, as for all that follows: it is new, and may not be added. */
 static uint32_t string_of(struct packer *k, uint32_t string)
 {
 	if (!string)
 		return 0;
 	if (!k->string_of[string])
-		k->string_of[string] = 1 + book_add_string(k->b, profile_str(k->p, string));
+		k->string_of[string] =
+			1 + book_find_string(k->b, profile_str(k->p, string), k->may_add);
 	return k->string_of[string] - 1;
 }
 
-static void find_mappings(struct packer *k)
+/* Two rows of one profile may have the same content. */
+static bool find_mapping(struct packer *k, struct book_mapping *row, uint32_t *number)
 {
+	*number = book_find_mapping(k->b, row, k->may_add);
+	row->copy = *number == NONE ? 0 : claim(&k->claims, *number);
+	if (row->copy)
+		*number = book_find_mapping(k->b, row, k->may_add);
+	return *number != NONE;
+}
+
+static bool find_mappings(struct packer *k)
+{
+	bool ok = true;
+
 	claims_begin(k, k->b->mappings.n + k->p->nmappings);
-	for (uint32_t i = 0; i < k->p->nmappings; i++) {
+	for (uint32_t i = 0; ok && i < k->p->nmappings; i++) {
 		const struct mapping *m = &k->p->mappings[i];
 		struct book_mapping row = {
 			.start = m->start,
@@ -177,18 +197,27 @@ static void find_mappings(struct packer *k)
 				 (uint32_t)m->has_inline_frames << 3,
 		};
 
-		k->mapping_of[i] = book_add_mapping(k->b, &row);
-		row.copy = claim(&k->claims, k->mapping_of[i]);
-		if (row.copy)
-			k->mapping_of[i] = book_add_mapping(k->b, &row);
+		ok = find_mapping(k, &row, &k->mapping_of[i]);
 	}
 	claims_end(k);
+	return ok;
 }
 
-static void find_functions(struct packer *k)
+static bool find_function(struct packer *k, struct book_function *row, uint32_t *number)
 {
+	*number = book_find_function(k->b, row, k->may_add);
+	row->copy = *number == NONE ? 0 : claim(&k->claims, *number);
+	if (row->copy)
+		*number = book_find_function(k->b, row, k->may_add);
+	return *number != NONE;
+}
+
+static bool find_functions(struct packer *k)
+{
+	bool ok = true;
+
 	claims_begin(k, k->b->functions.n + k->p->nfunctions);
-	for (uint32_t i = 0; i < k->p->nfunctions; i++) {
+	for (uint32_t i = 0; ok && i < k->p->nfunctions; i++) {
 		const struct function *f = &k->p->functions[i];
 		struct book_function row = {
 			.start_line = f->start_line,
@@ -197,12 +226,10 @@ static void find_functions(struct packer *k)
 			.filename = string_of(k, f->filename),
 		};
 
-		k->function_of[i] = book_add_function(k->b, &row);
-		row.copy = claim(&k->claims, k->function_of[i]);
-		if (row.copy)
-			k->function_of[i] = book_add_function(k->b, &row);
+		ok = find_function(k, &row, &k->function_of[i]);
 	}
 	claims_end(k);
+	return ok;
 }
 
 static void fill_location(struct packer *k, const struct location *l, struct book_location *row,
@@ -229,27 +256,36 @@ static void fill_location(struct packer *k, const struct location *l, struct boo
 	}
 }
 
-static void find_locations(struct packer *k)
+static bool find_location(struct packer *k, struct book_location *row, uint32_t *number)
 {
+	uint32_t copy;
+
+	*number = book_find_location(k->b, row, k->lines.at, k->may_add);
+	copy = *number == NONE ? 0 : claim(&k->claims, *number);
+	row->variant += copy * 2;
+	if (copy)
+		*number = book_find_location(k->b, row, k->lines.at, k->may_add);
+	return *number != NONE;
+}
+
+static bool find_locations(struct packer *k)
+{
+	bool ok = true;
+
 	claims_begin(k, k->b->locations.n + k->p->nlocations);
-	for (uint32_t i = 0; i < k->p->nlocations; i++) {
+	for (uint32_t i = 0; ok && i < k->p->nlocations; i++) {
 		const struct location *l = &k->p->locations[i];
 		struct book_location row = { 0 };
-		uint32_t copy;
 
 		vec_reserve(&k->lines, (size_t)l->nlines + 1);
 		fill_location(k, l, &row, k->lines.at);
-		k->location_of[i] = book_add_location(k->b, &row, k->lines.at);
-		copy = claim(&k->claims, k->location_of[i]);
-		if (copy) {
-			row.variant += copy * 2;
-			k->location_of[i] = book_add_location(k->b, &row, k->lines.at);
-		}
+		ok = find_location(k, &row, &k->location_of[i]);
 	}
 	claims_end(k);
+	return ok;
 }
 
-static void find_labels(struct packer *k)
+static bool find_labels(struct packer *k)
 {
 	for (uint32_t i = 0; i < k->p->nlabel_sets; i++) {
 		struct label_set s = k->p->label_sets[i];
@@ -261,26 +297,15 @@ static void find_labels(struct packer *k)
 			k->labels.at[j] =
 				(struct label){ string_of(k, from[j].key),
 						string_of(k, from[j].text), from[j].number };
-		k->labels_of[i] = book_add_labels(k->b, k->labels.at, s.nstrings, s.nnumbers);
+		k->labels_of[i] =
+			book_find_labels(k->b, k->labels.at, s.nstrings, s.nnumbers, k->may_add);
+		if (k->labels_of[i] == NONE)
+			return false;
 	}
+	return true;
 }
 
-static void find_stacks(struct packer *k)
-{
-	for (uint32_t i = 0; i < k->p->nsamples; i++) {
-		const struct sample *s = &k->p->samples[i];
-		const uint32_t *stack = k->p->stacks + s->stack;
-
-		vec_reserve(&k->frames, (size_t)s->nstack + 1);
-		for (uint32_t j = 0; j < s->nstack; j++) {
-			use(&k->locations, stack[j]);
-			k->frames.at[j] = k->location_of[stack[j]];
-		}
-		k->stack_of[i] = book_add_stack(k->b, k->frames.at, s->nstack);
-	}
-}
-
-static void find_head(struct packer *k)
+static bool find_head(struct packer *k)
 {
 	const struct profile *p = k->p;
 	struct book_types head = { .n = p->ntypes };
@@ -293,21 +318,28 @@ static void find_head(struct packer *k)
 		types[i].type = string_of(k, p->types[i].type);
 		types[i].unit = string_of(k, p->types[i].unit);
 	}
-	k->head = book_add_head(k->b, &head, types);
+	k->head = book_find_head(k->b, &head, types, k->may_add);
+	return k->head != NONE;
 }
 
-static void find_extras(struct packer *k)
+static bool find_extras(struct packer *k)
 {
 	const struct profile *p = k->p;
 	uint32_t strings[EXTRAS] = { p->drop_frames, p->keep_frames, p->doc_url };
+	bool ok = true;
 
-	for (int i = 0; i < EXTRAS; i++)
+	for (int i = 0; i < EXTRAS; i++) {
 		k->extras[i] = string_of(k, strings[i]);
-	for (uint32_t i = 0; i < p->ncomments; i++)
+		ok &= k->extras[i] != NONE;
+	}
+	for (uint32_t i = 0; ok && i < p->ncomments; i++) {
 		k->comments[i] = string_of(k, p->comments[i]);
+		ok = k->comments[i] != NONE;
+	}
+	return ok;
 }
 
-static void find_layout(struct packer *k)
+static bool find_layout(struct packer *k)
 {
 	uint32_t n = k->p->nmappings;
 	struct placed *placed = arena_many(&k->arena, n, struct placed);
@@ -317,22 +349,53 @@ static void find_layout(struct packer *k)
 		placed[i].id = k->p->mappings[i].id;
 		placed[i].mapping = k->mapping_of[i];
 	}
-	k->layout = book_add_layout(k->b, placed, n);
+	k->layout = book_find_layout(k->b, placed, n, k->may_add);
+	return k->layout != NONE;
 }
 
-uint32_t packer_find(struct packer *k, struct book *b, const struct profile *p)
+/* Stacks are what is new most often: it goes on with the one that was. */
+static bool find_stacks(struct packer *k)
 {
-	book_index(b);
-	packer_begin(k, b, p);
-	find_mappings(k);
-	find_functions(k);
-	find_locations(k);
-	find_labels(k);
-	find_stacks(k);
-	find_head(k);
-	find_extras(k);
-	find_layout(k);
-	b->mapped = book_mark(b);
+	for (; k->nstacks < k->p->nsamples; k->nstacks++) {
+		const struct sample *s = &k->p->samples[k->nstacks];
+		const uint32_t *stack = k->p->stacks + s->stack;
+		uint32_t number;
+
+		vec_reserve(&k->frames, (size_t)s->nstack + 1);
+		for (uint32_t j = 0; j < s->nstack; j++) {
+			use(&k->locations, stack[j]);
+			k->frames.at[j] = k->location_of[stack[j]];
+		}
+		number = book_find_stack(k->b, k->frames.at, s->nstack, k->may_add);
+		if (number == NONE)
+			return false;
+		k->stack_of[k->nstacks] = number;
+	}
+	return true;
+}
+
+/* What is done twice finds the same. */
+bool packer_find(struct packer *k, struct book *b, const struct profile *p, bool may_add)
+{
+	if (k->p != p)
+		packer_begin(k, b, p);
+	k->may_add = may_add;
+	if (may_add)
+		book_index(b);
+	else if (!book_is_at(b, &b->mapped))
+		return false;
+	if (!k->has_names)
+		k->has_names = find_mappings(k) && find_functions(k) && find_locations(k) &&
+			       find_labels(k) && find_head(k) && find_extras(k) && find_layout(k);
+	if (!k->has_names || !find_stacks(k))
+		return false;
+	if (may_add)
+		b->mapped = book_mark(b);
+	return true;
+}
+
+uint32_t packer_head(const struct packer *k)
+{
 	return k->head;
 }
 
@@ -452,7 +515,7 @@ void book_pack(struct book *b, const struct profile *p, struct buf *out)
 {
 	struct packer *k = packer_new();
 
-	packer_find(k, b, p);
+	packer_find(k, b, p, true);
 	packer_write(k, out);
 	packer_free(k);
 }

@@ -304,11 +304,19 @@ static size_t pack(struct store *s, struct shelf_book *b, const struct profile *
 {
 	struct packer *k = take_packer(s);
 	size_t bytes;
+	bool is_known;
 
-	pthread_rwlock_wrlock(&b->lock);
-	task->head = packer_find(k, b->book, p);
+	pthread_rwlock_rdlock(&b->lock);
+	is_known = packer_find(k, b->book, p, false);
 	bytes = book_bytes(b->book);
 	pthread_rwlock_unlock(&b->lock);
+	if (!is_known) {
+		pthread_rwlock_wrlock(&b->lock);
+		packer_find(k, b->book, p, true);
+		bytes = book_bytes(b->book);
+		pthread_rwlock_unlock(&b->lock);
+	}
+	task->head = packer_head(k);
 	packer_write(k, packed);
 	packer_back(s, k);
 	task->data = buf_view(packed);

@@ -43,7 +43,6 @@ struct store_params {
 	uint64_t max_memory; /* that books, caches and merges may take together */
 	uint32_t max_series; /* 0: no limit; more are refused (ERR_LIMIT) */
 	uint32_t max_service_series;	/* the same for each service */
-	int threads;			/* that a merge may use */
 	struct store_keep keep;		/* of all services */
 	const struct store_rule *rules; /* of some: the first that fits, names before patterns */
 	size_t nrules;

@@ -76,18 +76,20 @@ struct book {
 	uint64_t seed;
 };
 
-/* Brings the maps up to date; before anything is added. */
+/* Brings the maps up to date; before anything is looked for. */
 void book_index(struct book *b);
-/* Number of what has this content, added if it is new. */
-uint32_t book_add_string(struct book *b, struct str s);
-uint32_t book_add_mapping(struct book *b, const struct book_mapping *m);
-uint32_t book_add_function(struct book *b, const struct book_function *f);
-uint32_t book_add_location(struct book *b, const struct book_location *l, const struct line *lines);
-uint32_t book_add_stack(struct book *b, const uint32_t *frames, uint32_t n);
-uint32_t book_add_labels(struct book *b, const struct label *labels, uint32_t nstrings,
-			 uint32_t nnumbers);
-uint32_t book_add_head(struct book *b, const struct book_types *head,
-		       const struct value_type *types);
-uint32_t book_add_layout(struct book *b, const struct placed *placed, uint32_t n);
+/* Number of what has this content. If it is new it is added or, if it may not be, NONE: then
+ * nothing changes, and many may look at a time. */
+uint32_t book_find_string(struct book *b, struct str s, bool may_add);
+uint32_t book_find_mapping(struct book *b, const struct book_mapping *m, bool may_add);
+uint32_t book_find_function(struct book *b, const struct book_function *f, bool may_add);
+uint32_t book_find_location(struct book *b, const struct book_location *l, const struct line *lines,
+			    bool may_add);
+uint32_t book_find_stack(struct book *b, const uint32_t *frames, uint32_t n, bool may_add);
+uint32_t book_find_labels(struct book *b, const struct label *labels, uint32_t nstrings,
+			  uint32_t nnumbers, bool may_add);
+uint32_t book_find_head(struct book *b, const struct book_types *head,
+			const struct value_type *types, bool may_add);
+uint32_t book_find_layout(struct book *b, const struct placed *placed, uint32_t n, bool may_add);
 
 #endif

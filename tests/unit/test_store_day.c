@@ -140,7 +140,6 @@ static void open_day(struct day *d)
 {
 	struct store_params params = { .is_passive = true,
 				       .max_memory = MAX_MEMORY,
-				       .threads = 1,
 				       .keep = { .raw_ns = 6 * HOUR,
 						 .minute_ns = 8 * HOUR,
 						 .hour_ns = 48 * HOUR,

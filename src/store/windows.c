@@ -372,7 +372,7 @@ struct todo {
 
 bool keep_make_tiers(struct store *s, int64_t now, struct err *e)
 {
-	int64_t until = tier_start(TIER_HOUR, now - GRACE);
+	int64_t until = tier_start(TIER_HOUR, now < INT64_MIN + GRACE ? INT64_MIN : now - GRACE);
 	vec(struct todo) todo = { 0 };
 	struct err ignored;
 	bool ok = true;

@@ -179,7 +179,7 @@ def attack(server, kind, seconds=0):
                                  env={**os.environ, "PROFILE": PROFILE})
     try:
         equal(attackers.stdout.readline(), "ready\n", "the attackers")
-        time.sleep(1.5)
+        time.sleep(1)
         start, times = time.monotonic(), []
         while not times or time.monotonic() - start < seconds:
             times += good_client(server, ROUNDS, want)[0]
@@ -220,8 +220,9 @@ servers.process = servers
 
 
 def for_both(name):
+    """Without TLS and with it; sanitizers look at our own code, for which one of the two will do."""
     def add(f):
-        for is_tls in (False, True):
+        for is_tls in (False,) if IS_SLOW else (False, True):
             check(name + (", by TLS" if is_tls else ""))(lambda _, is_tls=is_tls: f(servers[is_tls]))
         return f
     return add
@@ -249,7 +250,7 @@ def _(s):
 def _(s):
     status, _, answer = s.push("large", large_profile())
     equal(status, 200, answer)
-    did, _ = attack(s, "never_read", seconds=6)
+    did, _ = attack(s, "never_read", seconds=3)
     equal(did["connections"] >= 100, True, "so many were there: %s" % did)
 
 

@@ -28,7 +28,7 @@ def run(*args, ok=True):
 
 def build():
     subprocess.run(["go", "build", "-o", CLIENTS, HERE + "/serve_clients.go"], check=True,
-                   env={**os.environ, "GO111MODULE": "off", "GOCACHE": TMP + "/gocache", "GOFLAGS": ""})
+                   env={**os.environ, "GO111MODULE": "off", "GOFLAGS": ""})
 
 
 class Pushed:

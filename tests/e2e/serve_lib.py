@@ -161,7 +161,7 @@ HEAP = (("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", 
 def profile(stacks, types=CPU, time=0, duration=0, labels=None, period=None, pack=True):
     """`stacks` is {"leaf;caller;main": (values...)}; time and duration are nanoseconds; labels are of all samples."""
     strings = {"": 0}
-    functions, out = {}, b""
+    functions, out = {}, bytearray()  # bytes would be copied for each sample
 
     def text(s):
         return strings.setdefault(s, len(strings))
@@ -180,7 +180,7 @@ def profile(stacks, types=CPU, time=0, duration=0, labels=None, period=None, pac
         out += field(11, field(1, text(name)) + field(2, text(unit))) + field(12, value)
     out += b"".join(field(6, s.encode()) for s in strings) + (field(9, time) if time else b"")
     out += field(10, duration) if duration else b""
-    return gzip.compress(out, 1) if pack else out
+    return gzip.compress(out, 1) if pack else bytes(out)
 
 
 def raw(body):

@@ -68,6 +68,8 @@ C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch] exampl
 # it does nothing, so it is not built with one.
 AGENT := $(if $(filter asan tsan fuzz,$(BUILD)),, $(patsubst %,$(dir $(KILN))libkiln.%,so a))
 SERVE_TESTS := $(wildcard tests/e2e/serve*.sh)
+# With sanitizers, not those that are slow for what their clients do.
+SERVE_RUN := $(if $(filter asan tsan,$(BUILD)),$(filter-out %_clients.sh %_crash.sh %_disk.sh,$(SERVE_TESTS)),$(SERVE_TESTS))
 AGENT_TESTS := $(if $(AGENT),$(wildcard $(addprefix tests/agent/,*.sh *.py)))
 AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
 AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
@@ -163,7 +165,7 @@ check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
 
 # Of the server alone.
 check-serve: $(KILN) $(OUT)/data/done
-	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(JOBS) $(SERVE_TESTS)
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(JOBS) $(SERVE_RUN)
 
 # Of the agent alone.
 check-agent: $(KILN) $(AGENT)

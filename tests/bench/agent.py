@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
     args.agent, args.work = os.path.abspath(args.agent), os.path.abspath(args.work)
-    args.rounds = 3 if args.quick else 7
+    args.rounds = 3 if args.quick else 15
     if not os.path.isdir(args.suite):
         print("no %s: the agent is not measured" % args.suite)
         return 0

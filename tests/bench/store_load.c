@@ -226,7 +226,7 @@ static double database_mb(const char *dir)
 
 int main(int argc, char **argv)
 {
-	struct store_params open_params = { .dir = argc > 1 ? argv[1] : "", .threads = 2 };
+	struct store_params open_params = { .dir = argc > 1 ? argv[1] : "" };
 	struct rusage usage;
 	struct err e;
 

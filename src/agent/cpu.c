@@ -7,7 +7,9 @@
  * that started in the same function.
  *
  * The first tick is at a random time, so that a thread that uses a tenth of a period is seen once
- * in ten times.
+ * in ten times. Programs that start threads all the time have many that end long before that: where
+ * others that started in the same function did, the timer is put off until the thread turns out to
+ * be another kind. Nothing is lost by that, as ticks are told from the clock.
  */
 #include <errno.h>
 #include <signal.h>
@@ -36,6 +38,10 @@ enum {
 	YOUNG_NS = 50000000,
 	/* Who used so much without a tick has our signal blocked. */
 	BLOCKED_NS = 50000000,
+	LIVES = 256,
+	/* A thread is not likely to run for so many times as long as others of its kind. */
+	LIFE_MARGIN = 4,
+	LIFE_DECAY = 64,
 };
 
 /* Threads that started in the same function, with the same argument or with any. Of the latter
@@ -177,25 +183,42 @@ static uint64_t read_clock(clockid_t clock)
 
 /* ---- a thread's timer */
 
+/* In place of the kernel's number; no errno value is like that. */
+enum { TIMER_PUT_OFF = -100000, TIMER_COMING, TIMER_NONE };
+
+/* Returns its number, or a negative errno value. */
 static int create_timer(struct cpu_timer *timer, uint32_t tid)
 {
 	struct sigevent event;
+	int id = 0, error;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = (int)settings.signal;
 	event.sigev_value.sival_ptr = timer;
 	event._sigev_un._tid = (pid_t)tid;
-	return (int)kernel_call(SYS_timer_create, clock_of(tid), (long)&event, (long)&timer->id, 0);
+	error = (int)kernel_call(SYS_timer_create, clock_of(tid), (long)&event, (long)&id, 0);
+	return error ? error : id;
 }
 
-static void arm_timer(const struct cpu_timer *timer)
+static void arm_timer(int id, uint64_t first)
 {
 	struct itimerspec t = { { period / SECOND, period % SECOND },
-				{ (time_t)(timer->first / SECOND),
-				  (long)(timer->first % SECOND) } };
+				{ (time_t)(first / SECOND), (long)(first % SECOND) } };
 
-	kernel_call(SYS_timer_settime, timer->id, TIMER_ABSTIME, (long)&t, 0);
+	kernel_call(SYS_timer_settime, id, TIMER_ABSTIME, (long)&t, 0);
+}
+
+static void delete_timer(struct cpu_timer *t)
+{
+	int id = TIMER_PUT_OFF;
+
+	if (atomic_compare_exchange_strong(&t->id, &id, TIMER_NONE))
+		return;
+	for (; id == TIMER_COMING; id = atomic_load(&t->id))
+		kernel_call(SYS_sched_yield, 0, 0, 0, 0);
+	if (id >= 0)
+		kernel_call(SYS_timer_delete, id, 0, 0, 0);
 }
 
 /* One timer for all who have none of their own. If the program uses it there is none. */
@@ -242,21 +265,52 @@ static void set_origin(struct cpu_timer *t, const struct thread *thread)
 	t->kin = thread ? t->origin ^ (uintptr_t)thread->argument << 1 : 0;
 }
 
+/* By where threads started: the CPU time of those that took longest, of the last ones. */
+static atomic_ullong lives[LIVES];
+
+static atomic_ullong *life_from(frame_t origin)
+{
+	return &lives[origin * 0x9e3779b97f4a7c15u >> 56];
+}
+
+static void note_life(frame_t origin, uint64_t used)
+{
+	uint64_t known = atomic_load_explicit(life_from(origin), memory_order_relaxed);
+
+	if (known > used)
+		used = known - (known - used) / LIFE_DECAY;
+	atomic_store_explicit(life_from(origin), used, memory_order_relaxed);
+}
+
+/* Will it have ended by its first tick? */
+static bool is_short_lived(const struct cpu_timer *t)
+{
+	uint64_t life = atomic_load_explicit(life_from(t->origin), memory_order_relaxed);
+
+	return t->origin && life && t->first > LIFE_MARGIN * life && !atomic_load(&t->event);
+}
+
+static atomic_uint late_round;
+
 /* `from`: the thread's clock when what it uses began to count. Returns an errno value. */
 static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 		       const struct thread *thread)
 {
-	int error = -create_timer(t, tid);
+	int id;
 
-	if (error)
-		return error;
 	t->first = from + 1 + next_chance() * (uint64_t)period / (1ull << 32);
 	t->period = (uint64_t)period;
-	perf_start(t);
 	set_origin(t, thread);
+	perf_start(t);
+	id = is_short_lived(t) ? TIMER_PUT_OFF : create_timer(t, tid);
+	if (id < 0 && id != TIMER_PUT_OFF)
+		return -id;
+	t->round = atomic_load(&late_round);
+	atomic_store(&t->id, id);
 	atomic_store(&t->ticks, 0);
 	atomic_store(&t->tid, tid);
-	arm_timer(t);
+	if (id >= 0)
+		arm_timer(id, t->first);
 	atomic_fetch_add(&nthreads, 1);
 	return 0;
 }
@@ -264,13 +318,16 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 /* Ends it. Returns the ticks that no signal stood for; 0 too if another thread does it. */
 static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock)
 {
-	uint64_t due, ticks;
+	uint64_t used, due, ticks;
 
 	if (!atomic_compare_exchange_strong(&t->tid, &tid, TIMER_ENDING))
 		return 0;
-	kernel_call(SYS_timer_delete, t->id, 0, 0, 0);
+	delete_timer(t);
 	perf_end(t);
-	due = timer_due(t, read_clock(clock));
+	used = read_clock(clock);
+	if (t->origin && clock == CLOCK_THREAD_CPUTIME_ID)
+		note_life(t->origin, used);
+	due = timer_due(t, used);
 	ticks = atomic_load(&t->ticks);
 	atomic_store(&t->tid, 0);
 	return due > ticks ? (uint32_t)(due - ticks) : 0;
@@ -395,6 +452,41 @@ static void end_others(const uint32_t *living, uint32_t nliving, const uint32_t 
 		else
 			perf_check(&cpu_timers[i]);
 	}
+}
+
+/* As long as it is coming, whoever ends it waits. */
+static void start_late(struct cpu_timer *t)
+{
+	int put_off = TIMER_PUT_OFF, id;
+	uint32_t tid;
+
+	if (!atomic_compare_exchange_strong(&t->id, &put_off, TIMER_COMING))
+		return;
+	tid = atomic_load(&t->tid);
+	if (!tid || tid == TIMER_ENDING) {
+		atomic_store(&t->id, TIMER_PUT_OFF);
+		return;
+	}
+	id = create_timer(t, tid);
+	if (id >= 0)
+		arm_timer(id, t->first);
+	atomic_store(&t->id, id < 0 ? TIMER_NONE : id);
+	if (id < 0 && atomic_compare_exchange_strong(&t->tid, &tid, 0))
+		lack_timer(-id);
+}
+
+/* For threads that live longer than others of their kind. */
+static void start_late_timers(void)
+{
+	unsigned round = atomic_load(&late_round);
+
+	for (uint32_t i = next_timer(-1u); i < OTHERS; i = next_timer(i)) {
+		struct cpu_timer *t = &cpu_timers[i];
+
+		if (atomic_load(&t->id) == TIMER_PUT_OFF && t->round != round)
+			start_late(t);
+	}
+	atomic_store(&late_round, round + 1);
 }
 
 /* With `from_now` they are not new, and what they used does not count. */
@@ -557,7 +649,7 @@ static void clear(void)
 	memset(kins, 0, sizeof(kins));
 	memset(&notes, 0, sizeof(notes));
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
-		kernel_call(SYS_timer_delete, cpu_timers[i].id, 0, 0, 0);
+		delete_timer(&cpu_timers[i]);
 		perf_end(&cpu_timers[i]);
 		atomic_store(&cpu_timers[i].tid, 0);
 	}
@@ -762,8 +854,10 @@ static int64_t work(int64_t now)
 {
 	if (!atomic_load(&is_on))
 		return INT64_MAX;
-	if (now >= next_scan && lock_try(&lock)) {
-		look_for_threads(now);
+	if (lock_try(&lock)) {
+		start_late_timers();
+		if (now >= next_scan)
+			look_for_threads(now);
 		lock_give(&lock);
 	}
 	samples_drain();

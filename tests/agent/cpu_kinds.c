@@ -13,11 +13,22 @@
 
 #define NO_INLINE __attribute__((noinline, noclone))
 
-enum { ON_MAIN, ON_PTHREAD, ON_SHORT, ON_C11, ON_CLONE, ON_BLOCKED, ON_CALLS, KINDS };
+enum {
+	ON_MAIN,
+	ON_PTHREAD,
+	ON_SHORT,
+	ON_C11,
+	ON_CLONE,
+	ON_BLOCKED,
+	ON_CALLS,
+	ON_LATE,
+	KINDS,
+	MOMENTS = 1000
+};
 static const char *const names[] = { "on_main",	 "on_pthread", "on_short", "on_c11",
-				     "on_clone", "on_blocked", "on_calls" };
+				     "on_clone", "on_blocked", "on_calls", "on_late" };
 static atomic_long used[KINDS];
-static long long budget = 300000000;
+static long long budget = 300000000, late_budget = 100000;
 
 static long long clock_ns(void)
 {
@@ -47,8 +58,15 @@ KIND(on_clone, ON_CLONE,
      4 * budget, ) /* nobody tells of it: it is found when threads are counted */
 KIND(on_blocked, ON_BLOCKED, budget, )
 KIND(on_calls, ON_CALLS, budget, if (i % 100 == 0) syscall(SYS_getppid))
+KIND(on_late, ON_LATE, late_budget, )
 
 static void *run(void *function)
+{
+	((void (*)(void))function)();
+	return NULL;
+}
+
+static void *run_late(void *function)
 {
 	((void (*)(void))function)();
 	return NULL;
@@ -97,6 +115,12 @@ int main(int argc, char **argv)
 	on_main();
 	for (int i = 0; i < 60; i++) {
 		pthread_create(&one, NULL, run, on_short);
+		pthread_join(one, NULL);
+	}
+	/* The last is the first of its kind to stay for long. */
+	for (int i = 0; i <= MOMENTS; i++) {
+		late_budget = i < MOMENTS ? late_budget : budget;
+		pthread_create(&one, NULL, run_late, on_late);
 		pthread_join(one, NULL);
 	}
 	for (int i = 0; i < 3; i++)

@@ -35,7 +35,7 @@ struct run {
 /* Ids are mostly 1..n and then found in a table; others go through a hash map. */
 struct id_index {
 	uint32_t *dense; /* index + 1 */
-	uint64_t ndense;
+	uint64_t ndense; /* a power of two */
 	struct map sparse;
 	char *rows; /* the table; a row starts with its id */
 	size_t row_bytes;
@@ -73,7 +73,9 @@ static bool same_id(const void *ctx, uint32_t index)
 
 static void ids_init(struct id_index *x, struct arena *a, void *rows, size_t row_bytes, size_t n)
 {
-	*x = (struct id_index){ .ndense = n * 2 + 64, .rows = rows, .row_bytes = row_bytes };
+	*x = (struct id_index){ .ndense = 64, .rows = rows, .row_bytes = row_bytes };
+	while (x->ndense < n * 2)
+		x->ndense *= 2;
 	x->dense = arena_many(a, x->ndense, uint32_t);
 }
 
@@ -532,27 +534,47 @@ static void fail_sample(struct sample_reader *r, const char *text)
 		err_set(&r->invalid, ERR_FORMAT, "%s", text);
 }
 
+static uint32_t lack_location(struct sample_reader *r)
+{
+	fail_sample(r, "sample has nil location");
+	return 0;
+}
+
 static uint32_t find_location(struct sample_reader *r, uint64_t id)
 {
 	uint32_t loc = ids_find(&r->d->location_ids, id);
 
-	if (loc == NONE) {
-		fail_sample(r, "sample has nil location");
-		loc = 0;
-	}
-	return loc;
+	return loc == NONE ? lack_location(r) : loc;
+}
+
+/* Are all of them for the table? None is larger than the bits of all together. */
+static inline bool are_dense(const struct id_index *ids, const uint32_t *stack, uint32_t n)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bits |= stack[i];
+	return bits < ids->ndense;
 }
 
 /* Turns ids into indices. */
 static void find_locations(struct sample_reader *r, uint32_t *stack, uint32_t n)
 {
 	const struct id_index *ids = &r->d->location_ids;
+	uint32_t bits = 0; /* the top one is of NONE only */
 
-	for (uint32_t i = 0; i < n; i++) {
-		bool is_plain = stack[i] < ids->ndense && ids->dense[stack[i]];
-
-		stack[i] = is_plain ? ids->dense[stack[i]] - 1 : find_location(r, stack[i]);
+	if (!are_dense(ids, stack, n)) {
+		for (uint32_t i = 0; i < n; i++)
+			stack[i] = find_location(r, stack[i]);
+		return;
 	}
+	for (uint32_t i = 0; i < n; i++) {
+		stack[i] = ids->dense[stack[i]] - 1;
+		bits |= stack[i];
+	}
+	for (uint32_t i = 0; bits >> 31 && i < n; i++)
+		if (stack[i] == NONE)
+			stack[i] = lack_location(r);
 }
 
 static bool read_stack(struct sample_reader *r, const struct field *f)

@@ -353,6 +353,19 @@ static bool find_layout(struct packer *k)
 	return k->layout != NONE;
 }
 
+/* A stack in the book's terms. */
+static void name_frames(struct packer *k, uint32_t *to, const uint32_t *stack, uint32_t n)
+{
+	const uint32_t *location_of = k->location_of;
+	const bool *has = k->locations.has;
+
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = location_of[stack[i]];
+		if (!has[stack[i]])
+			use(&k->locations, stack[i]);
+	}
+}
+
 /* Stacks are what is new most often: it goes on with the one that was. */
 static bool find_stacks(struct packer *k)
 {
@@ -362,10 +375,7 @@ static bool find_stacks(struct packer *k)
 		uint32_t number;
 
 		vec_reserve(&k->frames, (size_t)s->nstack + 1);
-		for (uint32_t j = 0; j < s->nstack; j++) {
-			use(&k->locations, stack[j]);
-			k->frames.at[j] = k->location_of[stack[j]];
-		}
+		name_frames(k, k->frames.at, stack, s->nstack);
 		number = book_find_stack(k->b, k->frames.at, s->nstack, k->may_add);
 		if (number == NONE)
 			return false;

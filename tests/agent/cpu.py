@@ -56,7 +56,7 @@ def sums(path):
 def stacks(path):
     """(nanoseconds, names of functions, innermost first)"""
     found = []
-    for part in kiln("-traces", "-unit=ns", path).split("-----------+")[2:]:
+    for part in kiln("-traces", "-unit=ns", path).split("-----------+")[1:]:
         lines = [line for line in part.splitlines()[1:] if line.strip()]
         m = re.match(r"\s*(\d+)ns\s+(.*)", lines[0]) if lines else None
         if m:

@@ -31,7 +31,7 @@ NOT_INLINED __attribute__((unused)) static void burn(int milliseconds)
 	int64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + (int64_t)milliseconds * 1000000;
 
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-		for (int i = 0; i < 5000; i++)
+		for (int i = 0; i < 50000; i++)
 			STAYS;
 }
 

@@ -21,7 +21,8 @@ import time
 import urllib.parse
 import urllib.request
 
-SERVICE = "functions=300 locations=850 pool=1000 mappings=3 timeless=1"
+# Stacks as deep as those of Go's CPU profiles, which have 12 frames on average, and as many places for the samples.
+SERVICE = "functions=420 locations=1000 pool=2000 depth=13 labels=1 mappings=3 timeless=1"
 SAMPLES, FEW_SAMPLES, FILES, CONNECTIONS, MINUTE = 568, 50, 256, 16, 60
 FORTNIGHT = 14 * 24 * 60
 FIRST = int(time.time()) - FORTNIGHT * MINUTE

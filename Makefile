@@ -219,6 +219,7 @@ bench:
 	@$(MAKE) --no-print-directory build/kiln build/libkiln.so \
 		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load)
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
+	tests/bench/shell.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/web build/kiln build/release/tests/bench build/bench $(if $(QUICK),quick)
 	tests/bench/serve.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/serve_attack.py --kiln build/kiln $(if $(QUICK),--quick)

@@ -75,8 +75,6 @@ struct edge_pass {
 	/* Edges wait here until their slots have arrived in the cache. */
 	vec(struct edge_slot) pending;
 	vec(uint64_t) twice; /* of a sample that may have some twice */
-	uint32_t *seen;	     /* by node: last sample, + 1; for tags */
-	struct tag_tally *tags;
 };
 
 static uint32_t *choose_fates(struct arena *a, const struct frames *f, const uint32_t *kept,
@@ -432,26 +430,6 @@ static void count_inner(struct edge_pass *x)
 			add_inner(x, loc, x->inner[x->inner_of[loc]]);
 }
 
-/* The same walk, for the labels of the nodes on the way. */
-static void count_tags(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
-{
-	const struct sample *s = &x->p->samples[sample];
-	struct unroll u = unroll_start(x->p, s);
-	uint32_t frames[UNROLLED + UNROLL_STEP], n, node = LEFT_OUT;
-
-	while ((n = unroll(&u, x->f, frames))) {
-		for (uint32_t i = 0; i < n; i++) {
-			node = hop_of(frames[i], x->fates) & FRAME_NODE;
-			if (node == LEFT_OUT || x->seen[node] == sample + 1)
-				continue;
-			tag_tally_add(x->tags, node, s->labels, false, w, div);
-			x->seen[node] = sample + 1;
-		}
-	}
-	if (node != LEFT_OUT)
-		tag_tally_add(x->tags, node, s->labels, true, w, div);
-}
-
 /* Lists the places of a stack that are asked for, without a branch for each. */
 static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
 {
@@ -498,8 +476,6 @@ static void count_samples(void *ctx, size_t index)
 		if (!w && !div)
 			continue;
 		count_one(x, i, w, div);
-		if (x->tags)
-			count_tags(x, i, w, div);
 	}
 	count_pending(x);
 	if (x->links)
@@ -565,13 +541,13 @@ static void take_edges(struct arena *a, struct graph *g, const struct edge_table
 		sort_edges(g);
 }
 
-/* Walks over the samples on all cores, unless tags are wanted too. */
-static void count_all(struct arena *a, struct graph *g, struct edge_pass *like, bool with_tags)
+/* Walks over the samples on all cores. */
+static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 {
 	const struct profile *p = like->p;
 	const struct graph_params *params = like->params;
 	struct arena scratch = { 0 };
-	size_t n = p->nsamples > PARALLEL_SAMPLES && !with_tags ? (size_t)params->threads : 1;
+	size_t n = p->nsamples > PARALLEL_SAMPLES ? (size_t)params->threads : 1;
 	struct edge_pass *passes = arena_many(&scratch, n, struct edge_pass);
 	unsigned bits = first_bits(like->f, like->fates, p->nlocations);
 	uint32_t ninner = 0;
@@ -585,16 +561,10 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like, 
 		passes[i].inner = arena_many(&scratch, (size_t)ninner + 1, uint64_t);
 		table_init(&passes[i].edges, params->mean, bits);
 	}
-	if (with_tags) {
-		passes->tags = tag_tally_new(p, params);
-		passes->seen = arena_many(&scratch, g->nnodes, uint32_t);
-	}
 	parallel_for((int)n, n, count_samples, passes);
 	join_passes(passes, n);
 	take_edges(a, g, &passes->edges, params->visual);
 	table_release(&passes->edges);
-	if (with_tags)
-		tag_tally_finish(passes->tags, a, g);
 	for (size_t i = 0; i < n; i++) {
 		vec_release(&passes[i].places);
 		vec_release(&passes[i].pending);
@@ -625,7 +595,6 @@ void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 {
 	const struct graph_params *params = walk->params;
 	struct arena scratch = { 0 };
-	bool with_tags = params->visual && tags_exist(walk->p);
 	struct edge_pass pass = { .p = walk->p,
 				  .params = params,
 				  .f = walk->f,
@@ -636,10 +605,9 @@ void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 				  .from_mask = params->near ? WANTED : 0 };
 	struct edge_key key = { pass.fates, walk->f->nnodes, params->near, params->visual };
 
-	if (with_tags || (!memo_find_edges(a, g, &key, params) && !select_edges(a, g, walk))) {
-		count_all(a, g, &pass, with_tags);
-		if (!with_tags)
-			memo_keep_edges(g, &key, params);
+	if (!memo_find_edges(a, g, &key, params) && !select_edges(a, g, walk)) {
+		count_all(a, g, &pass);
+		memo_keep_edges(g, &key, params);
 	}
 	arena_release(&scratch);
 }

@@ -1,6 +1,6 @@
 /* graph.c - builds the graph and trims it: pprof's pipeline of cuts, rebuilds and sorts.
  *
- * A node keeps its weights however much around it is trimmed, so only edges and tags are counted
+ * A node keeps its weights and tags however much around it is trimmed, so only edges are counted
  * again when nodes go.
  */
 #include "graph/graph.h"
@@ -110,6 +110,49 @@ static void count_edges(struct trimmer *t, const uint32_t *kept)
 	graph_link(t->a, t->g);
 }
 
+struct kept_frames {
+	const struct trimmer *t;
+	const uint32_t *kept; /* by frame node: the node, or NONE */
+};
+
+/* For tags_count. */
+static uint32_t list_nodes(const void *ctx, uint32_t sample, node_list *nodes)
+{
+	const struct kept_frames *x = ctx;
+	struct unroll u = unroll_start(x->t->p, &x->t->p->samples[sample]);
+	uint32_t frames[UNROLLED + UNROLL_STEP], n, node = NONE;
+
+	while ((n = unroll(&u, &x->t->frames, frames))) {
+		vec_reserve(nodes, n);
+		for (uint32_t i = 0; i < n; i++) {
+			node = x->kept[frames[i] & FRAME_NODE];
+			nodes->at[nodes->n] = node;
+			nodes->n += node != NONE;
+		}
+	}
+	return node;
+}
+
+static void count_tags(struct trimmer *t, const uint32_t *kept)
+{
+	struct kept_frames frames = { t, kept };
+	struct tag_walk walk = { .p = t->p,
+				 .params = t->params,
+				 .nnodes = t->g->nnodes,
+				 .cut = t->node_cut,
+				 .list = list_nodes,
+				 .ctx = &frames };
+	struct tag_list tags;
+
+	if (!tags_exist(t->p))
+		return;
+	if (!memo_find_tags(&tags, kept, t->frames.nnodes, &walk)) {
+		tags_count(t->a, &tags, &walk);
+		memo_keep_tags(&tags, kept, t->frames.nnodes, &walk);
+	}
+	tags_hand_out(t->a, t->g, &tags, &walk);
+}
+
 static bool *choose_named(const struct trimmer *t)
 {
 	enum { UNKNOWN, YES, NO };
@@ -213,7 +256,7 @@ static uint32_t trim_edges(struct trimmer *t)
 
 /* ---- limit to max_nodes */
 
-static int64_t count_tags(const struct node *n)
+static int64_t tags_of(const struct node *n)
 {
 	int64_t count = 0;
 
@@ -232,16 +275,26 @@ static uint32_t select_top(const struct trimmer *t)
 	uint32_t n = 0;
 
 	while (n < g->norder && used < max) {
-		used += t->params->visual ? 1 + count_tags(&g->nodes[g->order[n]]) : 1;
+		used += t->params->visual ? 1 + tags_of(&g->nodes[g->order[n]]) : 1;
 		n++;
 	}
 	return n;
+}
+
+static void take_tags(struct node *to, const struct node *from)
+{
+	to->labels = from->labels;
+	to->groups = from->groups;
+	to->nlabels = from->nlabels;
+	to->ngroups = from->ngroups;
 }
 
 /* Leaves the first n nodes of the order. Returns frame node -> node. */
 static const uint32_t *keep_top(struct trimmer *t, const uint32_t *kept, uint32_t n)
 {
 	struct graph *g = t->g;
+	const struct node *before = g->nodes;
+	const uint32_t *before_of = kept;
 	uint32_t *list = arena_many(t->a, n, uint32_t), nlist = 0;
 	bool *is_kept = arena_many(t->a, g->nnodes, bool);
 
@@ -259,8 +312,10 @@ static const uint32_t *keep_top(struct trimmer *t, const uint32_t *kept, uint32_
 			list[nlist++] = i;
 	kept = take_nodes(t, list, nlist);
 	g->norder = nlist;
-	for (uint32_t i = 0; i < nlist; i++)
+	for (uint32_t i = 0; i < nlist; i++) {
 		g->order[i] = i;
+		take_tags(&g->nodes[i], &before[before_of[list[i]]]);
+	}
 	return kept;
 }
 
@@ -391,8 +446,10 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 		kept = cut_nodes(&t);
 	}
 	g->original_count = g->norder;
-	if (params->visual && !g->is_tree)
+	if (params->visual && !g->is_tree) {
 		count_edges(&t, kept);
+		count_tags(&t, kept);
+	}
 	if (stop_asked(params->stop))
 		return;
 	if (params->visual)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_BASES = 4, MAX_EDGE_LISTS = 8, MAX_EDGES = 1 << 20 };
+enum { MAX_BASES = 4, MAX_EDGE_LISTS = 8, MAX_EDGES = 1 << 20, MAX_TAGS = 1 << 18 };
 
 /* What they depend on, beside the profile. */
 struct base_key {
@@ -20,6 +20,16 @@ struct edge_list {
 	uint32_t nedges;
 };
 
+/* Tags that were counted last, and for what. */
+struct kept_tags {
+	struct arena arena;
+	const uint32_t *kept;
+	size_t nkept;
+	int64_t cut;
+	struct str unit;
+	struct tag_list list;
+};
+
 struct base {
 	struct base_key key;
 	struct arena arena;
@@ -27,6 +37,7 @@ struct base {
 	struct weights weights;			/* not counted yet: .flat is NULL */
 	struct edge_list lists[MAX_EDGE_LISTS]; /* the one that was used last comes first */
 	size_t nlists;
+	struct kept_tags tags; /* .kept is NULL: none */
 };
 
 struct graph_memo {
@@ -53,6 +64,7 @@ static void release_base(struct base *b)
 {
 	for (size_t i = 0; i < b->nlists; i++)
 		arena_release(&b->lists[i].arena);
+	arena_release(&b->tags.arena);
 	arena_release(&b->arena);
 }
 
@@ -70,7 +82,7 @@ size_t graph_memo_bytes(const struct graph_memo *m)
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < m->nbases; i++) {
-		bytes += arena_bytes(&m->bases[i].arena);
+		bytes += arena_bytes(&m->bases[i].arena) + arena_bytes(&m->bases[i].tags.arena);
 		for (size_t k = 0; k < m->bases[i].nlists; k++)
 			bytes += arena_bytes(&m->bases[i].lists[k].arena);
 	}
@@ -372,4 +384,36 @@ void memo_keep_edges(const struct graph *g, const struct edge_key *key,
 		arena_release(&b->lists[--b->nlists].arena);
 	memmove(b->lists + 1, b->lists, b->nlists++ * sizeof(*b->lists));
 	b->lists[0] = list;
+}
+
+/* ---- tags */
+
+bool memo_find_tags(struct tag_list *l, const uint32_t *kept, size_t nkept,
+		    const struct tag_walk *walk)
+{
+	struct graph_memo *m = walk->params->memo;
+	const struct base *b = m ? find_base(m, walk->params) : NULL;
+
+	if (!b || !b->tags.kept || b->tags.nkept != nkept || b->tags.cut != walk->cut ||
+	    !str_eq(b->tags.unit, walk->params->tag_unit) ||
+	    memcmp(b->tags.kept, kept, nkept * sizeof(*kept)) != 0)
+		return false;
+	*l = b->tags.list;
+	return true;
+}
+
+void memo_keep_tags(const struct tag_list *l, const uint32_t *kept, size_t nkept,
+		    const struct tag_walk *walk)
+{
+	struct graph_memo *m = walk->params->memo;
+	struct base *b = m ? find_base(m, walk->params) : NULL;
+	struct kept_tags t = { .nkept = nkept, .cut = walk->cut, .unit = walk->params->tag_unit };
+
+	if (!b || l->n > MAX_TAGS || stop_asked(walk->params->stop))
+		return;
+	t.kept = arena_copy(&t.arena, kept, nkept * sizeof(*kept));
+	t.unit.p = arena_copy(&t.arena, t.unit.p, t.unit.n);
+	t.list = (struct tag_list){ arena_copy(&t.arena, l->rows, l->n * sizeof(*l->rows)), l->n };
+	arena_release(&b->tags.arena);
+	b->tags = t;
 }

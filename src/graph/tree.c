@@ -248,38 +248,45 @@ static void make_graph(struct arena *a, const struct tree *t, struct graph *g, c
 	}
 }
 
-/* Walks all samples once more, for the tags of the nodes that stayed. */
+struct tree_stays {
+	const struct tree *t;
+	const uint32_t *to; /* by node: that of the graph, or NONE */
+};
+
+/* For tags_count. */
+static uint32_t list_nodes(const void *ctx, uint32_t sample, node_list *nodes)
+{
+	const struct tree_stays *x = ctx;
+	const struct tree *t = x->t;
+	struct unroll u = unroll_start(t->p, &t->p->samples[sample]);
+	uint32_t frames[UNROLLED + UNROLL_STEP], n, at = NONE;
+
+	while ((n = unroll(&u, t->f, frames))) {
+		for (uint32_t k = 0; k < n; k++) {
+			struct tree_node key = { .parent = at, .frame = frames[k] & FRAME_NODE };
+			const void *same[2] = { t, &key };
+
+			at = map_get(&t->map, hash_child(t, at, key.frame), same_child, same);
+			if (x->to[at] != NONE)
+				vec_push(nodes, x->to[at]);
+		}
+	}
+	return at == NONE ? NONE : x->to[at];
+}
+
 static void tag_nodes(struct arena *a, const struct tree *t, struct graph *g, const uint32_t *to)
 {
-	struct tag_tally *tags = tag_tally_new(t->p, t->params);
+	struct tree_stays stays = { t, to };
+	struct tag_walk walk = { .p = t->p,
+				 .params = t->params,
+				 .nnodes = g->nnodes,
+				 .cut = weights_cut(g->flat_total, t->params->node_fraction),
+				 .list = list_nodes,
+				 .ctx = &stays };
+	struct tag_list tags;
 
-	for (uint32_t i = 0; i < t->p->nsamples; i++) {
-		const struct sample *s = &t->p->samples[i];
-		const int64_t *values = sample_values(t->p, s);
-		int64_t w = values[t->params->value], div = t->params->mean ? values[0] : 0;
-		struct unroll u = unroll_start(t->p, s);
-		uint32_t frames[UNROLLED + UNROLL_STEP], n, at = NONE;
-
-		if (stop_asked_at(t->params->stop, i))
-			break;
-		if (!w && !div)
-			continue;
-		while ((n = unroll(&u, t->f, frames))) {
-			for (uint32_t k = 0; k < n; k++) {
-				struct tree_node key = { .parent = at,
-							 .frame = frames[k] & FRAME_NODE };
-				const void *ctx[2] = { t, &key };
-
-				at = map_get(&t->map, hash_child(t, at, key.frame), same_child,
-					     ctx);
-				if (to[at] != NONE)
-					tag_tally_add(tags, to[at], s->labels, false, w, div);
-			}
-		}
-		if (at != NONE && to[at] != NONE)
-			tag_tally_add(tags, to[at], s->labels, true, w, div);
-	}
-	tag_tally_finish(tags, a, g);
+	tags_count(a, &tags, &walk);
+	tags_hand_out(a, g, &tags, &walk);
 }
 
 void tree_build(struct arena *a, struct graph *g, const struct profile *p, const struct frames *f,

@@ -3,6 +3,7 @@
 #ifndef GRAPH_WEIGHTS_H
 #define GRAPH_WEIGHTS_H
 
+#include "base/vec.h"
 #include "graph/frames.h"
 
 /* What samples that have no node twice add up to at a location. */
@@ -63,8 +64,7 @@ struct edge_walk {
 	const bool *wanted;
 	const bool *repeats; /* as in struct weights */
 };
-/* Fills g->edges (and with params->visual the tags of g->nodes) from the samples, with only those
- * frames whose nodes are kept. */
+/* Fills g->edges from the samples, with only those frames whose nodes are kept. */
 void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk);
 
 /* Makes g of the whole call tree, cut to nodes of some weight: g->order has them, not sorted. */
@@ -76,13 +76,39 @@ void tree_remove(struct graph *g, const bool *keep);
 /* |sum of flat over the shown nodes * fraction|, which a node or edge must reach. */
 int64_t weights_cut(int64_t total, double fraction);
 
-/* Collects how much of each label set went through each node. */
-struct tag_tally;
-struct tag_tally *tag_tally_new(const struct profile *p, const struct graph_params *params);
-void tag_tally_add(struct tag_tally *t, uint32_t node, uint32_t set, bool is_flat, int64_t w,
-		   int64_t div);
-/* Makes them the tags of g->nodes, and frees the tally. */
-void tag_tally_finish(struct tag_tally *t, struct arena *a, struct graph *g);
+/* One tag of one node. */
+struct tag_row {
+	uint32_t node, label,
+		name;	 /* strings; name: of a numeric tag, NONE: the label tag itself */
+	uint32_t number; /* of p->labels, that it is the value of */
+	uint64_t rank;	 /* of equal ones the first gives its value */
+	int64_t flat, flat_div, cum, cum_div;
+};
+struct tag_list {
+	struct tag_row *rows;
+	size_t n;
+};
+
+typedef vec(uint32_t) node_list;
+struct tag_walk {
+	const struct profile *p;
+	const struct graph_params *params;
+	uint32_t nnodes;
+	int64_t cut; /* tags that are lighter are not needed */
+	/* Appends the nodes that a sample goes through, any number of times, and returns that where
+	 * it ends; NONE: that was left out. Called by many threads at a time. */
+	uint32_t (*list)(const void *ctx, uint32_t sample, node_list *nodes);
+	const void *ctx;
+};
+void tags_count(struct arena *a, struct tag_list *l, const struct tag_walk *walk);
+/* Gives them to the nodes. */
+void tags_hand_out(struct arena *a, struct graph *g, const struct tag_list *l,
+		   const struct tag_walk *walk);
+/* The list of an earlier walk that kept the same, if params->memo has it; it stays there. */
+bool memo_find_tags(struct tag_list *l, const uint32_t *kept, size_t nkept,
+		    const struct tag_walk *walk);
+void memo_keep_tags(const struct tag_list *l, const uint32_t *kept, size_t nkept,
+		    const struct tag_walk *walk);
 /* Does the profile have labels that a graph shows? */
 bool tags_exist(const struct profile *p);
 

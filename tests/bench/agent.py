@@ -5,11 +5,13 @@
 
 The programs, and how they are timed, are the suite's (bench.py, perop.py, fixedcost.sh), which is copied to
 --work and built there. Ratios are of CPU time to that of the same program without an agent in the same round;
-the median counts. A row says what is wanted at most, and what the nearest peer has.
+the median counts. A row says between what the median lies with 95 % confidence, what is wanted at most, and what the
+nearest peer has. Where that is within the interval, the machine is too noisy to tell: "unsure"; more --rounds help.
 """
 import argparse
 import csv
 import os
+import random
 import re
 import shutil
 import statistics
@@ -63,8 +65,15 @@ def prepare(args):
     os.makedirs(os.path.join(args.work, "out"), exist_ok=True)
 
 
+def median_interval(ratios):
+    """The median, and between what it lies with 95 % confidence, by drawing again from what was measured."""
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return statistics.median(ratios), medians[50], medians[-50]
+
+
 def measure(args, workload, names):
-    """Median ratio of CPU time by name."""
+    """By name: the median ratio of CPU time, and its interval."""
     file = os.path.join(args.work, "out", "bench_%s.csv" % workload)
     if os.path.exists(file):
         os.unlink(file)
@@ -80,24 +89,27 @@ def measure(args, workload, names):
             if row["rc"] != "0":
                 sys.exit("%s with %s failed: %s" % (workload, row["config"], row["rc"]))
             rounds.setdefault(row["round"], {})[row["config"]] = float(row["cpu"])
-    return {n: statistics.median(r[n] / r["base"] for r in rounds.values()) for n in names}
+    return {n: median_interval([r[n] / r["base"] for r in rounds.values()]) for n in names}
 
 
-def print_row(what, ratio, most, peer, peer_ratio):
+def print_row(what, measured, most, peer, peer_ratio):
+    """Does it hold, as far as one can tell?"""
+    ratio, low, high = measured
+    wanted = min(most, peer_ratio) if peer else most
+    verdict = "ok" if ratio <= wanted else "unsure" if low <= wanted else "FAILS"
     beside = "%-16s %7.3f" % (peer, peer_ratio) if peer else " " * 24
-    is_ok = ratio <= most and (not peer or ratio < peer_ratio)
-    print("%-28s %8.3f   %s   at most %7.3f  %s" % (what, ratio, beside, most, "ok" if is_ok else "FAILS"), flush=True)
-    return is_ok
+    print("%-28s %8.3f [%.3f %.3f]   %s   at most %7.3f  %s" % (what, ratio, low, high, beside, most, verdict), flush=True)
+    return verdict != "FAILS"
 
 
 def run_ratios(args):
     failed = 0
-    for workload in dict.fromkeys(row[0] for row in ROWS):
+    for workload in args.only.split(",") if args.only else dict.fromkeys(row[0] for row in ROWS):
         rows = [row for row in ROWS if row[0] == workload]
         names = [n for n in dict.fromkeys(x for row in rows for x in (row[1], row[3], row[4])) if n]
         ratios = measure(args, workload, names)
         for _, name, most, peer, plain in rows:
-            peer_ratio = ratios[peer] / ratios[plain] if peer and plain else ratios.get(peer, 0)
+            peer_ratio = ratios[peer][0] / (ratios[plain][0] if plain else 1) if peer else 0
             failed += not print_row("%s %s" % (workload, name), ratios[name], most, peer, peer_ratio)
     return failed
 
@@ -134,15 +146,18 @@ def main():
     parser.add_argument("--suite", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--only", default="", help="workloads, as cpu1,cpp")
     args = parser.parse_args()
     args.agent, args.work = os.path.abspath(args.agent), os.path.abspath(args.work)
-    args.rounds = 3 if args.quick else 15
+    args.rounds = args.rounds or (3 if args.quick else 15)
     if not os.path.isdir(args.suite):
         print("no %s: the agent is not measured" % args.suite)
         return 0
     prepare(args)
     print("the agent: CPU time to that of the program without it; beside it the nearest peer")
-    return run_start(args) + run_pairs(args) + run_ratios(args) and 1
+    failed = 0 if args.only else run_start(args) + run_pairs(args)
+    return failed + run_ratios(args) > 0
 
 
 sys.exit(main())

@@ -17,7 +17,7 @@ static bool check_type(struct call *c, struct str type)
 
 static bool read_body(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
 {
-	if (!gate_read_profile(c, a, strings, p))
+	if (!gate_read_profile(c, c->http->body, a, strings, p))
 		return false;
 	if (!p->nsamples)
 		reply_error(c, 400,

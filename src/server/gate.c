@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/amount.h"
-#include "base/aside.h"
 #include "base/version.h"
 #include "server/auth.h"
 #include "server/limits.h"
@@ -18,15 +17,11 @@
 enum {
 	WAIT_MS = 2000,
 	WAIT_TURN_MS = 10000,
-	WAIT_LARGE_MS = 5000,
-	LARGE_BYTES = 4 << 20,
 	HANDLERS = 64, /* more than may wait for memory and turns */
 	SMALL_BODY = 64 << 10,
 	SYMBOLZ_BODY = 4 << 20,	  /* all addresses of a large profile that has no names */
 	SPARE_FDS = 256,	  /* for files of the store */
 	MEMORY_PER_BODY_BYTE = 2, /* as the buffer grows */
-	MAX_DEFLATE_RATIO = 1032,
-	MEMORY_PER_PLAIN_BYTE = 12, /* itself, its tables, and those of the book that it goes to */
 };
 
 /* ---- start and end */
@@ -152,7 +147,7 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 	reply_error(c, status, "%s: %s", limit, why);
 }
 
-static const char *bytes_text(const struct call *c, uint64_t n)
+const char *gate_bytes_text(const struct call *c, uint64_t n)
 {
 	struct buf text = { 0 };
 	const char *copy;
@@ -192,12 +187,12 @@ static void refuse_memory(struct call *c, uint64_t more)
 	if (bytes > total)
 		gate_refuse(c, 413, "max-memory",
 			    "this takes some %s of memory, and --max-memory leaves %s to requests",
-			    bytes_text(c, bytes), bytes_text(c, total));
+			    gate_bytes_text(c, bytes), gate_bytes_text(c, total));
 	else
 		gate_refuse(c, 503, "max-memory",
 			    "other requests have all of the %s that --max-memory leaves to them; "
 			    "try again",
-			    bytes_text(c, total));
+			    gate_bytes_text(c, total));
 }
 
 /* Who has had it for long, and does nothing with it, has to go before somebody waits. */
@@ -229,7 +224,7 @@ void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_
 
 	if (nbytes > max_body(&c))
 		gate_refuse(&c, 413, "max-body", "a body of more than %s",
-			    bytes_text(&c, max_body(&c)));
+			    gate_bytes_text(&c, max_body(&c)));
 	else if (need > v->memory)
 		take_memory(&c, need - v->memory, 0);
 }
@@ -319,7 +314,7 @@ static bool check_site(struct call *c)
 /* ---- how much, how fast */
 
 /* Whoever has an IPv6 address has 2^64 of them. */
-static struct str client_key(const struct http_call *http, char text[INET6_ADDRSTRLEN])
+struct str gate_client(const struct http_call *http, char text[INET6_ADDRSTRLEN])
 {
 	const struct visit *v = http->user;
 	struct in6_addr v6;
@@ -337,7 +332,7 @@ static bool check_rate(struct call *c)
 {
 	char text[INET6_ADDRSTRLEN], seconds[32];
 	const char *limit = "";
-	double wait = rates_take(c->server->limits->rates, client_key(c->http, text),
+	double wait = rates_take(c->server->limits->rates, gate_client(c->http, text),
 				 c->http->start_ns, &limit);
 
 	if (wait <= 0)
@@ -356,7 +351,7 @@ static bool check_body(struct call *c)
 	if (c->http->announced_bytes <= max_bytes)
 		return true;
 	gate_refuse(c, 413, "max-body", "a body of %s, and --max-body is %s",
-		    bytes_text(c, c->http->announced_bytes), bytes_text(c, max_bytes));
+		    gate_bytes_text(c, c->http->announced_bytes), gate_bytes_text(c, max_bytes));
 	return false;
 }
 
@@ -410,7 +405,7 @@ static bool check_password(struct call *c)
 {
 	struct turns *hashing = c->server->limits->hashing;
 	char text[INET6_ADDRSTRLEN];
-	struct str client = client_key(c->http, text); /* by its address: it may be anybody */
+	struct str client = gate_client(c->http, text); /* by its address: it may be anybody */
 
 	if (!turns_take(hashing, client, WAIT_MS, c->http->abandoned)) {
 		gate_refuse(c, 503, "authentication",
@@ -431,7 +426,7 @@ static bool check_unread(struct call *c)
 
 	if (!is_query(visit_of(c)))
 		return true;
-	unread = holds_of(l->unread, client_key(c->http, text));
+	unread = holds_of(l->unread, gate_client(c->http, text));
 	if (unread < l->max_unread)
 		return true;
 	http_server_shed(http_call_server(c->http));
@@ -439,7 +434,7 @@ static bool check_unread(struct call *c)
 		    "this client has not read %s of answers, and no client may leave more than an "
 		    "eighth of the memory that --max-memory leaves to requests, %s, unread; try "
 		    "again",
-		    bytes_text(c, unread), bytes_text(c, l->max_unread));
+		    gate_bytes_text(c, unread), gate_bytes_text(c, l->max_unread));
 	return false;
 }
 
@@ -456,7 +451,7 @@ bool gate_enter(struct call *c)
 		return false;
 	if (!is_heavy(v))
 		return true;
-	v->has_turn = turns_take(c->server->limits->turns, client_key(c->http, text), WAIT_TURN_MS,
+	v->has_turn = turns_take(c->server->limits->turns, gate_client(c->http, text), WAIT_TURN_MS,
 				 c->http->abandoned);
 	if (!v->has_turn)
 		gate_refuse(c, 503, "max-queries",
@@ -471,7 +466,7 @@ static void give_turn(struct server *s, const struct http_call *http)
 	char text[INET6_ADDRSTRLEN];
 
 	if (v->has_turn)
-		turns_give(s->limits->turns, client_key(http, text));
+		turns_give(s->limits->turns, gate_client(http, text));
 	v->has_turn = false;
 }
 
@@ -503,7 +498,7 @@ void gate_leave(struct call *c)
 	}
 	if (need > SMALL_BODY) {
 		v->unread = need;
-		holds_add(l->unread, client_key(c->http, text), need);
+		holds_add(l->unread, gate_client(c->http, text), need);
 	}
 }
 
@@ -555,168 +550,10 @@ void gate_done(struct server *s, struct http_call *http, const struct http_sent 
 		budget_give(&s->limits->memory, v->memory);
 		give_turn(s, http);
 		if (v->unread)
-			holds_remove(s->limits->unread, client_key(http, text), v->unread);
-		rates_take_bytes(s->limits->rates, client_key(http, text), http->body.n,
+			holds_remove(s->limits->unread, gate_client(http, text), v->unread);
+		rates_take_bytes(s->limits->rates, gate_client(http, text), http->body.n,
 				 http->start_ns);
 	}
 	if (http->method.n)
 		count(s, http, sent);
-}
-
-/* ---- what is pushed */
-
-static size_t guess_plain_bytes(struct str body, size_t max_bytes)
-{
-	const unsigned char *p = (const unsigned char *)body.p;
-	size_t n = body.n;
-
-	if (n >= 18 && p[0] == 0x1f && p[1] == 0x8b) /* RFC 1952: ISIZE; it may lie */
-		n = (size_t)p[n - 4] | (size_t)p[n - 3] << 8 | (size_t)p[n - 2] << 16 |
-		    (size_t)p[n - 1] << 24;
-	/* What was cut off ends with anything; deflate packs 1032 bytes into one at best. */
-	if (n / MAX_DEFLATE_RATIO > body.n)
-		n = body.n * MAX_DEFLATE_RATIO;
-	if (n < body.n)
-		n = body.n;
-	return n < max_bytes ? n : max_bytes;
-}
-
-/* A bomb is charged for the work that it made, so that who sends many is soon too fast. */
-static void refuse_unpacked(struct call *c, size_t max_bytes)
-{
-	bool is_memory = max_bytes < (size_t)c->server->options->max_unpacked;
-	char text[INET6_ADDRSTRLEN];
-
-	rates_take_bytes(c->server->limits->rates, client_key(c->http, text), max_bytes,
-			 c->http->start_ns);
-	gate_refuse(c, 413, is_memory ? "max-memory" : "max-unpacked",
-		    "the profile unpacks to more than %s%s", bytes_text(c, max_bytes),
-		    is_memory ? ", for which there is no memory: raise --max-memory" : "");
-}
-
-/* A profile that is being read. */
-struct reading {
-	struct call *c;
-	struct arena *a;
-	struct strings *strings;
-	struct profile *p;
-	struct str plain;
-	struct err e;
-	size_t nbytes; /* that it may unpack to, for now */
-	struct str client;
-	bool has_turn, ok;
-};
-
-static void unpack_some(void *ctx)
-{
-	struct reading *r = ctx;
-
-	r->ok = profile_unpack(r->a, r->c->http->body, r->nbytes, &r->plain, &r->e);
-}
-
-static void parse(void *ctx)
-{
-	struct parse_params params = { .threads = 1, .may_discard = false };
-	struct reading *r = ctx;
-
-	r->ok = profile_parse(r->p, r->a, r->strings, r->plain, &params, &r->e);
-}
-
-/* Large ones take turns, and no time that others want. */
-static bool take_large_turn(struct reading *r)
-{
-	struct call *c = r->c;
-
-	if (r->has_turn || r->nbytes <= LARGE_BYTES)
-		return true;
-	r->has_turn =
-		turns_take(c->server->limits->large, r->client, WAIT_LARGE_MS, c->http->abandoned);
-	if (!r->has_turn)
-		gate_refuse(c, 503, "large-profiles",
-			    "too many profiles of this size are being read; try again");
-	return r->has_turn;
-}
-
-static bool do_step(struct reading *r, void (*step)(void *ctx))
-{
-	if (r->has_turn)
-		run_aside(step, r);
-	else
-		step(r);
-	return r->ok;
-}
-
-/* Takes memory for as much as it says that it unpacks to. Of several members only the last says
- * so, and some lie: then for more, by steps, since few need as much as may be. */
-static bool unpack(struct reading *r, size_t max_bytes)
-{
-	size_t taken = 0;
-
-	r->nbytes = guess_plain_bytes(r->c->http->body, max_bytes);
-	for (;;) {
-		if (!take_large_turn(r) ||
-		    !gate_take(r->c, (uint64_t)(r->nbytes - taken) * MEMORY_PER_PLAIN_BYTE))
-			return false;
-		if (do_step(r, unpack_some))
-			return true;
-		if (r->e.kind != ERR_LIMIT || r->nbytes >= max_bytes)
-			break;
-		arena_rewind(r->a); /* it may keep memory for the next profile */
-		taken = r->nbytes;
-		r->nbytes = taken < max_bytes / 8 ? taken * 8 : max_bytes;
-	}
-	if (r->e.kind == ERR_LIMIT)
-		refuse_unpacked(r->c, max_bytes);
-	else
-		reply_error(r->c, 400, "malformed profile (could not parse pprof profile: %s)",
-			    r->e.text);
-	return false;
-}
-
-static bool read_profile(struct reading *r, size_t max_bytes)
-{
-	if (!unpack(r, max_bytes))
-		return false;
-	if (do_step(r, parse))
-		return true;
-	reply_error(r->c, 400, "malformed profile (could not parse pprof profile: %s)", r->e.text);
-	return false;
-}
-
-bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
-{
-	struct limits *l = c->server->limits;
-	size_t max_bytes = (size_t)c->server->options->max_unpacked;
-	char text[INET6_ADDRSTRLEN];
-	struct reading r = {
-		.c = c, .a = a, .strings = strings, .p = p, .client = client_key(c->http, text)
-	};
-	bool ok;
-
-	if (max_bytes > l->memory.total / MEMORY_PER_PLAIN_BYTE)
-		max_bytes = l->memory.total / MEMORY_PER_PLAIN_BYTE;
-	ok = read_profile(&r, max_bytes);
-	if (r.has_turn)
-		turns_give(l->large, r.client);
-	return ok;
-}
-
-bool gate_check_labels(struct call *c, struct str service, struct str type,
-		       const struct store_label *labels, size_t n)
-{
-	const struct server_options *o = c->server->options;
-	size_t longest = service.n > type.n ? service.n : type.n;
-
-	for (size_t i = 0; i < n; i++) {
-		longest = labels[i].key.n > longest ? labels[i].key.n : longest;
-		longest = labels[i].value.n > longest ? labels[i].value.n : longest;
-	}
-	if (o->max_labels && n > (size_t)o->max_labels)
-		gate_refuse(c, 422, "max-labels", "%zu labels, and --max-labels is %lld", n,
-			    (long long)o->max_labels);
-	else if (o->max_label_bytes && longest > (size_t)o->max_label_bytes)
-		gate_refuse(c, 422, "max-label-bytes",
-			    "a service, type or label of %zu bytes, and --max-label-bytes is %lld",
-			    longest, (long long)o->max_label_bytes);
-	return !c->reply->status;
 }

@@ -13,6 +13,8 @@
 #ifndef SERVER_GATE_H
 #define SERVER_GATE_H
 
+#include <netinet/in.h>
+
 #include "server/routes.h"
 
 /* Of one request, from gate_admit to gate_done; http_call.user. */
@@ -40,6 +42,11 @@ bool gate_enter(struct call *c);
 void gate_leave(struct call *c);
 void gate_done(struct server *s, struct http_call *http, const struct http_sent *sent);
 
+/* Who asks, as limits tell clients apart: by name, or by address, for which `text` is room. */
+struct str gate_client(const struct http_call *http, char text[INET6_ADDRSTRLEN]);
+/* "64MB", in the call's arena. */
+const char *gate_bytes_text(const struct call *c, uint64_t n);
+
 /* ---- for handlers */
 
 /* Answers with what kept the request from being served. `limit` is named as its option is. */
@@ -47,9 +54,15 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 	__attribute__((format(printf, 4, 5)));
 /* Memory for the rest of the request; waits a little for it. False: it has been refused. */
 bool gate_take(struct call *c, uint64_t bytes);
-/* The request's body as a profile, whose tables go to `a`, which is empty. False: it has been
- * answered. */
-bool gate_read_profile(struct call *c, struct arena *a, struct strings *strings, struct profile *p);
+/* The request's body, or a part of it, as a profile of any format, whose tables go to `a`, which is
+ * empty. False: it has been answered. */
+bool gate_read_profile(struct call *c, struct str bytes, struct arena *a, struct strings *strings,
+		       struct profile *p);
+/* The same bytes, unpacked if they are gzipped: views of them, or in the call's arena. False: it
+ * has been answered. */
+bool gate_unpack(struct call *c, struct str packed, struct str *plain);
+/* All of the body, as its Content-Encoding says: gzip, or nothing. */
+bool gate_unpack_body(struct call *c, struct str *plain);
 /* Are there as many labels, and of such size, as may be? False: it has been answered. */
 bool gate_check_labels(struct call *c, struct str service, struct str type,
 		       const struct store_label *labels, size_t n);

@@ -2,9 +2,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "server/connect.h"
 #include "server/gate.h"
 
-static void reply_bytes(struct call *c, int status, struct buf *bytes, const char *type)
+void reply_as(struct call *c, int status, struct buf *bytes, const char *type)
 {
 	c->reply->status = status;
 	http_content_drop(c->reply->content);
@@ -14,7 +15,7 @@ static void reply_bytes(struct call *c, int status, struct buf *bytes, const cha
 
 void reply_json(struct call *c, int status, struct buf *json)
 {
-	reply_bytes(c, status, json, "application/json");
+	reply_as(c, status, json, "application/json");
 }
 
 void reply_text(struct call *c, int status, const char *text)
@@ -22,7 +23,7 @@ void reply_text(struct call *c, int status, const char *text)
 	struct buf bytes = { 0 };
 
 	buf_puts(&bytes, text);
-	reply_bytes(c, status, &bytes, "text/plain; charset=utf-8");
+	reply_as(c, status, &bytes, "text/plain; charset=utf-8");
 }
 
 /* `go tool pprof` shows an error's text only if it says that it is meant for it and is plain text.
@@ -35,24 +36,55 @@ static bool is_pprof(const struct call *c)
 				    str_has_prefix(agent, STR("kiln")));
 }
 
-void reply_error(struct call *c, int status, const char *fmt, ...)
+static void say_as_profefe(struct call *c, int status, struct str text)
 {
 	struct buf json = { 0 };
-	char text[1200];
-	va_list args;
 
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
 	buf_printf(&json, "{\"code\":%d,\"error\":", status);
-	json_put(&json, str_of(text));
+	json_put(&json, text);
 	buf_puts(&json, "}\n");
 	if (is_pprof(c)) {
 		http_reply_header(c->reply, "X-Go-Pprof", "1");
-		reply_bytes(c, status, &json, "text/plain; charset=utf-8");
+		reply_as(c, status, &json, "text/plain; charset=utf-8");
 	} else {
 		reply_json(c, status, &json);
 	}
+}
+
+/* Errors as a route's clients understand them. */
+static const struct error_form {
+	const char *prefix; /* of the route's path */
+	void (*say)(struct call *c, int status, struct str text);
+} error_forms[] = {
+	{ "/push.v1.", connect_say },
+	{ "/querier.v1.", connect_say },
+	{ "/ingest", connect_say },
+	{ "/pyroscope/", connect_say },
+};
+
+static void say(struct call *c, int status, struct str text)
+{
+	const struct visit *v = c->http->user;
+	struct str path = str_of(v->route ? v->route->path : "");
+
+	for (size_t i = 0; i < sizeof(error_forms) / sizeof(*error_forms); i++)
+		if (str_has_prefix(path, str_of(error_forms[i].prefix))) {
+			error_forms[i].say(c, status, text);
+			return;
+		}
+	say_as_profefe(c, status, text);
+}
+
+void reply_error(struct call *c, int status, const char *fmt, ...)
+{
+	char text[1200];
+	int n = c->part ? snprintf(text, sizeof(text), "%.200s: ", c->part) : 0;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, args);
+	va_end(args);
+	say(c, status, str_of(text));
 }
 
 static int status_of(const struct err *e)
@@ -116,5 +148,5 @@ void reply_file(struct call *c, struct buf *bytes, const char *filename)
 	buf_char(&header, '"');
 	http_reply_header(c->reply, "Content-Disposition", str_dup(c->arena, buf_view(&header)));
 	buf_release(&header);
-	reply_bytes(c, 200, bytes, "application/octet-stream");
+	reply_as(c, 200, bytes, "application/octet-stream");
 }

@@ -43,14 +43,17 @@ struct call {
 	enum role role;	     /* of whoever asks */
 	struct str who;	     /* name of the token or user; "" */
 	bool gives_profile;  /* set by handlers that answer with one: pprof may be asking */
+	const char *part;    /* of the request that is being read: errors name it; NULL: all */
 };
 
 /* Each is one line in routes.def: method, path, role that it takes, handler, what it does (for the
  * OpenAPI description). */
 typedef void route_handler(struct call *c);
 
-/* Replies: JSON of a buffer, which is emptied; {"code":400,"error":"..."} as profefe has it; pprof
- * clients get errors that they show (X-Go-Pprof). */
+/* Replies: bytes of a buffer, which is emptied, of a type that is a literal. Errors are what the
+ * route's clients understand: {"code":400,"error":"..."} as profefe has it, or those of connect.h;
+ * pprof clients get errors that they show (X-Go-Pprof). */
+void reply_as(struct call *c, int status, struct buf *bytes, const char *type);
 void reply_json(struct call *c, int status, struct buf *json);
 void reply_text(struct call *c, int status, const char *text);
 void reply_error(struct call *c, int status, const char *fmt, ...)

@@ -323,30 +323,31 @@ static size_t pack(struct store *s, struct shelf_book *b, const struct profile *
 	return bytes;
 }
 
-static bool put_profile(struct store *s, const struct store_new *new, struct writer_task *task,
-			struct err *e)
+/* One that is being put. */
+struct put {
+	struct writer_task task;
+	struct buf packed, totals;
+	size_t book_bytes;
+};
+
+static bool pack_profile(struct store *s, const struct store_new *new, struct put *put,
+			 struct err *e)
 {
 	const struct profile *p = new->profile;
-	struct shelf_book *b = shelf_current(s, task->series->service, e);
-	struct buf packed = { 0 }, totals = { 0 };
-	bool ok = b;
+	struct writer_task *task = &put->task;
 
-	if (b) {
-		size_t bytes = pack(s, b, p, task, &packed);
-
-		write_totals(&totals, p);
-		task->book = b;
-		task->nsamples = p->nsamples;
-		task->duration = p->duration_nanos;
-		task->totals = buf_view(&totals);
-		if (new->let_go)
-			new->let_go(new->ctx);
-		ok = writer_do(s, task, e);
-		shelf_put_back_of(s, b, bytes);
-	}
-	buf_release(&packed);
-	buf_release(&totals);
-	return ok;
+	task->process = new->process ? new->process : process_of(new->instance, p);
+	task->book = shelf_current(s, task->series->service, e);
+	if (!task->book)
+		return false;
+	put->book_bytes = pack(s, task->book, p, task, &put->packed);
+	write_totals(&put->totals, p);
+	task->nsamples = p->nsamples;
+	task->duration = p->duration_nanos;
+	task->totals = buf_view(&put->totals);
+	if (new->let_go)
+		new->let_go(new->ctx);
+	return true;
 }
 
 static int64_t now_ns(void)
@@ -436,31 +437,87 @@ static bool has_room(struct store *s, struct err *e)
 		       (unsigned long long)needed >> 10);
 }
 
+static void put_end(struct store *s, struct put *put)
+{
+	if (put->task.book)
+		shelf_put_back_of(s, put->task.book, put->book_bytes);
+	if (put->task.series)
+		catalog_leave(put->task.series);
+	buf_release(&put->packed);
+	buf_release(&put->totals);
+}
+
+/* All but the writing. False: it has been ended. */
+static bool put_begin(struct store *s, const struct store_new *new, struct arena *a,
+		      struct put *put, struct err *e)
+{
+	bool ok = is_below_cap(s, e) && has_room(s, e);
+
+	*put = (struct put){ .task = { .time = time_of(new),
+				       .id = new->id ? *new->id : id_next(&s->ids),
+				       .data = new->bytes } };
+	atomic_store(&s->writer.is_full, !ok);
+	if (ok)
+		put->task.series = catalog_enter(&s->catalog, new, a, e);
+	ok = put->task.series && (!new->profile || pack_profile(s, new, put, e));
+	if (!ok)
+		put_end(s, put);
+	return ok;
+}
+
 bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	       struct store_meta *meta, struct err *e)
 {
-	struct writer_task task = { .time = time_of(new),
-				    .id = new->id ? *new->id : id_next(&s->ids) };
-	bool ok = is_below_cap(s, e) && has_room(s, e);
+	struct put put;
+	bool ok;
 
-	atomic_store(&s->writer.is_full, !ok);
-	if (!ok)
+	if (!put_begin(s, new, a, &put, e))
 		return false;
-	task.series = catalog_enter(&s->catalog, new, a, e);
-	if (!task.series)
-		return false;
-	if (new->profile) {
-		task.process =
-			new->process ? new->process : process_of(new->instance, new->profile);
-		ok = put_profile(s, new, &task, e);
-	} else {
-		task.data = new->bytes;
-		ok = writer_do(s, &task, e);
-	}
+	ok = writer_do(s, &put.task, e);
 	if (ok && meta)
-		fill_meta(a, &task, meta);
-	catalog_leave(task.series);
+		fill_meta(a, &put.task, meta);
+	put_end(s, &put);
 	return ok;
+}
+
+struct store_batch {
+	struct store *s;
+	struct arena arena;
+	vec(struct put *) puts;
+};
+
+struct store_batch *store_batch_new(struct store *s)
+{
+	struct store_batch *b = xcalloc(1, sizeof(*b));
+
+	b->s = s;
+	return b;
+}
+
+bool store_batch_add(struct store_batch *b, const struct store_new *new, struct err *e)
+{
+	struct put *put = arena_new(&b->arena, struct put);
+
+	if (!put_begin(b->s, new, &b->arena, put, e))
+		return false;
+	vec_push(&b->puts, put);
+	return true;
+}
+
+bool store_batch_commit(struct store_batch *b, struct err *e)
+{
+	for (size_t i = 1; i < b->puts.n; i++)
+		b->puts.at[i - 1]->task.also = &b->puts.at[i]->task;
+	return !b->puts.n || writer_do(b->s, &b->puts.at[0]->task, e);
+}
+
+void store_batch_free(struct store_batch *b)
+{
+	for (size_t i = 0; i < b->puts.n; i++)
+		put_end(b->s, b->puts.at[i]);
+	vec_release(&b->puts);
+	arena_release(&b->arena);
+	free(b);
 }
 
 /* ---- getting */

@@ -104,6 +104,15 @@ struct store_new {
  * ERR_IO: the disk is full or broken. `meta`, in `a`, is what is known of it then. */
 bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	       struct store_meta *meta, struct err *e);
+/* Several that come together, and are stored together or not at all. A profile that has been added
+ * need not live on; one that is refused then, as by store_put, leaves the others as they are. For
+ * one thread. */
+struct store_batch;
+struct store_batch *store_batch_new(struct store *s);
+bool store_batch_add(struct store_batch *b, const struct store_new *new, struct err *e);
+/* Returns when they are durable. Once. */
+bool store_batch_commit(struct store_batch *b, struct err *e);
+void store_batch_free(struct store_batch *b);
 /* The profile, equal in every field to what was put; or, if it was no profile, its bytes (then
  * p->strings is NULL). ERR_NOTFOUND. */
 bool store_get(struct store *s, const struct store_id *id, struct arena *a, struct strings *strings,

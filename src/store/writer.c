@@ -116,11 +116,21 @@ void writer_note_book(struct writer *w, struct shelf_book *b)
 		shelf_note_chunk(b, b->nchunks, b->chunk_bytes, b->is_whole);
 }
 
+/* All profiles of the puts in a list, one after the other. *put is the one that has `t`. */
+static struct writer_task *next_profile(struct writer_task **put, struct writer_task *t)
+{
+	if (t->also)
+		return t->also;
+	return *put = (*put)->next;
+}
+
 /* It is durable: what memory says of it follows. */
 static void note_saved(struct store *s, struct writer_task *first)
 {
+	struct writer_task *list = first;
+
 	pthread_rwlock_wrlock(&s->catalog.lock);
-	for (struct writer_task *t = first; t; t = t->next) {
+	for (struct writer_task *t = first; t; t = next_profile(&list, t)) {
 		t->series->is_saved = t->series->service->is_saved = true;
 		counts_add(&t->series->counts,
 			   &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
@@ -129,8 +139,9 @@ static void note_saved(struct store *s, struct writer_task *first)
 			atomic_store(&t->series->oldest_put, t->time);
 	}
 	pthread_rwlock_unlock(&s->catalog.lock);
+	list = first;
 	pthread_mutex_lock(&s->shelf.lock);
-	for (struct writer_task *t = first; t; t = t->next)
+	for (struct writer_task *t = first; t; t = next_profile(&list, t))
 		if (t->book) {
 			t->book->nprofiles++;
 			writer_note_book(&s->writer, t->book);
@@ -152,9 +163,10 @@ static void roll_back(struct writer *w)
 static bool commit_profiles(struct store *s, struct writer_task *first, struct err *e)
 {
 	struct writer *w = &s->writer;
+	struct writer_task *list = first;
 
 	w->ncommit++;
-	for (struct writer_task *t = first; t; t = t->next)
+	for (struct writer_task *t = first; t; t = next_profile(&list, t))
 		if (!save_profile(w, t, e))
 			return false;
 	return db_do(w->db, SQL_COMMIT, e);
@@ -306,6 +318,15 @@ static void commit(struct store *s, struct writer_task *first)
 	}
 }
 
+static size_t put_bytes(const struct writer_task *t)
+{
+	size_t n = 0;
+
+	for (; t; t = t->also)
+		n += t->data.n;
+	return n;
+}
+
 /* Takes profiles, or one piece of other work, off the list. */
 static struct writer_task *next_tasks(struct writer *w)
 {
@@ -319,7 +340,7 @@ static struct writer_task *next_tasks(struct writer *w)
 	first = last = w->first;
 	if (first) {
 		while (!first->work && last->next && !last->next->work && n++ < MAX_BATCH &&
-		       (bytes += last->data.n) < most)
+		       (bytes += put_bytes(last)) < most)
 			last = last->next;
 		w->first = last->next;
 		last->next = NULL;

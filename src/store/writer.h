@@ -28,6 +28,7 @@ struct writer_task {
 	uint32_t head;
 	uint64_t nsamples;
 	struct str data, totals;
+	struct writer_task *also; /* the next profile of the same put: all of them, or none */
 	/* or: work of its own, in a commit of its own. `work` is called between begin and commit,
 	 * and `after`, if it is not NULL, in any case after that: so what memory says can follow.
 	 */

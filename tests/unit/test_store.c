@@ -132,6 +132,64 @@ static const char *names_text(struct place *p, const struct store_query *q, cons
 	return text_of(p, &out);
 }
 
+static void add_to_batch(struct place *p, struct store_batch *b, const char *service,
+			 int64_t seconds, const char *stacks)
+{
+	struct profile profile = folded(&p->w, stacks);
+	struct store_new new = { .service = str_of(service),
+				 .type = STR("cpu"),
+				 .created = seconds * SECOND,
+				 .profile = &profile };
+	struct err e;
+
+	if (!store_batch_add(b, &new, &e))
+		fail_msg("%s", e.text);
+}
+
+TEST(a_batch_is_stored_as_a_whole)
+{
+	struct place p;
+	struct store_batch *b;
+	struct store_stats stats;
+	struct err e;
+
+	place_init(&p);
+	b = store_batch_new(p.store);
+	add_to_batch(&p, b, "a", 10, "main;work 1");
+	add_to_batch(&p, b, "b", 20, "main;work 2");
+	add_to_batch(&p, b, "a", 30, "main;other 3");
+	assert_string_equal(find_text(&p, &everything), "");
+	assert_true(store_batch_commit(b, &e));
+	store_batch_free(b);
+	assert_string_equal(find_text(&p, &everything), "a@10 b@20 a@30 ");
+	store_stats(p.store, &stats);
+	assert_int_equal(stats.nprofiles, 3);
+	assert_int_equal(stats.ncommits, 1);
+	reopen(&p, NULL);
+	assert_string_equal(find_text(&p, &everything), "a@10 b@20 a@30 ");
+	place_release(&p);
+}
+
+TEST(a_batch_that_is_not_committed_leaves_nothing)
+{
+	struct place p;
+	struct store_batch *b;
+	struct err e;
+
+	place_init(&p);
+	b = store_batch_new(p.store);
+	add_to_batch(&p, b, "a", 10, "main;work 1");
+	store_batch_free(b);
+	b = store_batch_new(p.store);
+	assert_true(store_batch_commit(b, &e));
+	store_batch_free(b);
+	assert_string_equal(find_text(&p, &everything), "");
+	put(&p, "a", "cpu", "", 20, "main;work 2");
+	reopen(&p, NULL);
+	assert_string_equal(find_text(&p, &everything), "a@20 ");
+	place_release(&p);
+}
+
 TEST(ids_are_as_profefe_prints_them)
 {
 	struct store_id id, again;

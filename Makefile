@@ -54,7 +54,7 @@ LDLIBS := $(patsubst %,-l:lib%.a,deflate pcre2-8 iberty dw elf lzma bz2 z zstd s
 SRC := $(filter-out src/agent/%,$(wildcard src/*/*.c))
 OBJ := $(SRC:%.c=$(OUT)/%.o)
 SHRINK := $(OUT)/tools/shrink
-ASSETS := $(patsubst src/%,$(OUT)/%.inc,$(wildcard src/*/assets/*))
+ASSETS := $(patsubst src/%,$(OUT)/%.inc,$(wildcard src/*/assets/*.* src/*/assets/*/*.*))
 MAIN := $(OUT)/src/cmd/main.o
 CORE := $(OUT)/core.a
 UNIT := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
@@ -124,11 +124,12 @@ $(SHRINK): tools/shrink.c
 
 # The web page's files in one table; made again when a file comes or goes. (The folder has a rule, or make
 # would think of assets.c.)
-src/web/assets: ;
+WEB_ASSETS := $(wildcard src/web/assets/*.* src/web/assets/*/*.*)
+src/web/assets src/web/assets/fleet: ;
 $(OUT)/src/web/assets.o: | $(OUT)/web/assets.inc
-$(OUT)/web/assets.inc: $(wildcard src/web/assets src/web/assets/*) tools/assets.sh
+$(OUT)/web/assets.inc: src/web/assets src/web/assets/fleet $(WEB_ASSETS) tools/assets.sh
 	@mkdir -p $(@D)
-	$(Q)tools/assets.sh $(filter src/web/assets/%,$^) > $@
+	$(Q)tools/assets.sh $(WEB_ASSETS) > $@
 
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"

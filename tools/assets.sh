@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints C text that makes a table of files: each an array, made of the list of bytes that the
-# Makefile writes for it.
+# Makefile writes for it. Files of folders below have the name alone, so no two may have the same.
 set -eu
 i=0
 for file; do

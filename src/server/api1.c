@@ -190,13 +190,10 @@ static bool take_form(struct request *q, struct err *e)
 	return ok;
 }
 
-static bool read_params(struct request *q, struct err *e)
+static bool read_values(struct request *q, struct err *e)
 {
 	const struct endpoint *endpoint = q->endpoint;
 
-	if (!check_query(&q->c->http->target, e) || !take_params(q, &q->c->http->target, e) ||
-	    !take_form(q, e))
-		return false;
 	for (size_t i = 0; i < endpoint->nparams; i++) {
 		const struct param *p = &endpoint->params[i];
 		struct value *v = &q->values[i];
@@ -209,6 +206,18 @@ static bool read_params(struct request *q, struct err *e)
 			return err_wrap(e, "%s", p->name);
 	}
 	return true;
+}
+
+bool request_read(struct request *q, const struct http_target *t, struct err *e)
+{
+	return check_query(t, e) && take_params(q, t, e) && read_values(q, e);
+}
+
+static bool read_params(struct request *q, struct err *e)
+{
+	const struct http_target *t = &q->c->http->target;
+
+	return check_query(t, e) && take_params(q, t, e) && take_form(q, e) && read_values(q, e);
 }
 
 const struct value *request_param(const struct request *q, const char *name)

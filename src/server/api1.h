@@ -82,6 +82,8 @@ struct endpoint {
 	route_handler api1_##name;
 API1_ENDPOINTS(API1_DECLARE)
 #undef API1_DECLARE
+/* Reads and checks what a query says, by the table of q->endpoint, which need not have a path. */
+bool request_read(struct request *q, const struct http_target *t, struct err *e);
 /* By the path in routes.def; NULL if it is none of these. */
 const struct endpoint *api1_find(const char *path);
 

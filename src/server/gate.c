@@ -13,6 +13,7 @@
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/when.h"
+#include "web/web.h"
 
 enum {
 	WAIT_MS = 2000,
@@ -200,12 +201,16 @@ static bool take_memory(struct call *c, uint64_t bytes, int wait_ms)
 {
 	struct budget *b = &c->server->limits->memory;
 
-	if (!budget_take(b, bytes, 0, NULL)) {
+	while (!budget_take(b, bytes, 0, NULL)) {
+		/* Profiles that nobody looks at now. */
+		if (bytes <= b->total && web_site_shed(c->server->site))
+			continue;
 		http_server_shed(http_call_server(c->http));
 		if (!wait_ms || !budget_take(b, bytes, wait_ms, c->http->abandoned)) {
 			refuse_memory(c, bytes);
 			return false;
 		}
+		break;
 	}
 	visit_of(c)->memory += bytes;
 	return true;
@@ -299,13 +304,26 @@ static bool check_claim(struct call *c, bool may_be_slow)
 	return !c->reply->status;
 }
 
+/* Does a browser say that one of our pages asks? Over plain HTTP it tells only the Origin; behind a
+ * proxy that may not be our Host, but a proxy that others reach has TLS. */
+static bool is_our_page(const struct http_call *http)
+{
+	struct str site = http_call_header(http, "Sec-Fetch-Site");
+	struct str origin = http_call_header(http, "Origin");
+	size_t at = str_find(origin, STR("://"));
+
+	if (site.p)
+		return str_eq(site, STR("same-origin")) || str_eq(site, STR("none"));
+	return !origin.p ||
+	       (at != STR_NONE && str_eq(str_from(origin, at + 3), http_call_header(http, "Host")));
+}
+
 /* A page of another site may have a browser send forms here, with the password that it knows. */
 static bool check_site(struct call *c)
 {
-	struct str site = http_call_header(c->http, "Sec-Fetch-Site");
 	bool is_read = str_eq(c->http->method, STR("GET")) || str_eq(c->http->method, STR("HEAD"));
 
-	if (is_read || !site.p || str_eq(site, STR("same-origin")) || str_eq(site, STR("none")))
+	if (is_read || is_our_page(c->http))
 		return true;
 	gate_refuse(c, 403, "site", "pages of other sites may not do this");
 	return false;
@@ -358,7 +376,8 @@ static bool check_body(struct call *c)
 static bool is_query(const struct visit *v)
 {
 	return v->route->role != ROLE_NONE && !is_ingest(v) &&
-	       (str_has_prefix(str_of(v->route->path), STR("/api/")) || is_symbolz(v));
+	       (str_has_prefix(str_of(v->route->path), STR("/api/")) || is_symbolz(v) ||
+		(v->route->run == page_viewer && str_has_prefix(v->rest, STR("api/"))));
 }
 
 /* Those that are answered without reading many profiles need not wait for those that are not. */

@@ -36,6 +36,32 @@ static bool is_pprof(const struct call *c)
 				    str_has_prefix(agent, STR("kiln")));
 }
 
+/* Somebody at a browser, who asked for a page. */
+static bool is_person(const struct call *c)
+{
+	const struct visit *v = c->http->user;
+
+	return !(v->route && str_has_prefix(str_of(v->route->path), STR("/api/"))) &&
+	       str_contains(http_call_header(c->http, "Accept"), STR("text/html"));
+}
+
+static void say_as_page(struct call *c, int status, struct str text)
+{
+	struct buf html = { 0 };
+
+	buf_puts(&html, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+			"<meta name=\"color-scheme\" content=\"light dark\"><title>kiln</title>\n");
+	buf_printf(&html, "<main><h1>%s</h1>\n<p>",
+		   status == 401 ? "Log in" : "This cannot be shown");
+	escape_html(&html, text);
+	buf_puts(&html, "</p>\n");
+	if (status == 401)
+		buf_puts(&html, "<p>A token goes where the browser asks for the password; any user "
+				"name will do. <a href=\"/\">Try again</a></p>\n");
+	buf_puts(&html, "</main></html>\n");
+	reply_as(c, status, &html, "text/html; charset=utf-8");
+}
+
 static void say_as_profefe(struct call *c, int status, struct str text)
 {
 	struct buf json = { 0 };
@@ -72,7 +98,10 @@ static void say(struct call *c, int status, struct str text)
 			error_forms[i].say(c, status, text);
 			return;
 		}
-	say_as_profefe(c, status, text);
+	if (is_person(c))
+		say_as_page(c, status, text);
+	else
+		say_as_profefe(c, status, text);
 }
 
 void reply_error(struct call *c, int status, const char *fmt, ...)

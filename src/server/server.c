@@ -20,6 +20,7 @@
 #include "server/log.h"
 #include "server/routes.h"
 #include "server/self.h"
+#include "server/viewer.h"
 #include "server/when.h"
 
 enum { LOOK_S = 5 }; /* at files of TLS that may have changed */
@@ -117,6 +118,7 @@ static bool listen_and_wait(struct server *s, const char *host, uint16_t port,
 {
 	struct http_server_params params = { .host = host,
 					     .port = port,
+					     .headers = web_headers,
 					     .admit = routes_admit,
 					     .handle = routes_handle,
 					     .done = routes_done,
@@ -189,12 +191,15 @@ bool server_run(const struct server_options *options, struct err *e)
 	     err_wrap(e, "--listen %s", options->listen);
 	desks_init(&s.desks);
 	ok = ok && gate_open(&s, host, e);
+	if (ok)
+		viewer_open(&s);
 	s.store = ok ? open_store(options, &a, e) : NULL;
 	if (s.store)
 		self_start(&s);
 	ok = s.store && listen_and_wait(&s, host, port, &signals, e);
 	if (s.store)
 		store_close(s.store);
+	web_site_free(s.site);
 	gate_close(&s);
 	desks_release(&s.desks);
 	arena_release(&a);

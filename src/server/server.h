@@ -12,6 +12,7 @@
 
 struct limits;	/* limits.h: how much, and what was refused */
 struct metrics; /* metrics.h: what is counted */
+struct site;	/* web/web.h: pages */
 
 struct server {
 	const struct server_options *options;
@@ -20,6 +21,7 @@ struct server {
 	struct auth *auth;
 	struct limits *limits;
 	struct metrics *metrics;
+	struct site *site;
 	int64_t started; /* ns since 1970 */
 	atomic_bool is_stopping;
 	struct desks desks;

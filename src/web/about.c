@@ -86,7 +86,12 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o)
 	const struct profile *p = &l->session.profile;
 	struct str file = p->nmappings ? profile_str(p, p->mappings[0].file) : STR("");
 
-	buf_printf(out, "{\"id\":%u", l->id);
+	if (l->key) {
+		buf_puts(out, "{\"id\":");
+		json_put(out, str_of(l->key));
+	} else {
+		buf_printf(out, "{\"id\":%u", l->id);
+	}
 	put_text(out, "name", str_of(l->name));
 	put_text(out, "file", file.n ? path_base(file) : file);
 	put_text(out, "build_id", p->nmappings ? profile_str(p, p->mappings[0].build_id) : STR(""));

@@ -72,6 +72,13 @@ static void put_field(struct buf *out, const char *name, double v)
 	json_put_number(out, v);
 }
 
+static void put_number(struct buf *out, struct api_call *q, const struct loaded *l, struct str name)
+{
+	struct functions *t = &q->site->functions;
+
+	buf_printf(out, "[%u,", functions_number(t, functions_add(t, l->owner, name)));
+}
+
 /* A name may be of either profile. */
 static void put_function(struct buf *out, struct api_call *q, struct str name)
 {
@@ -84,7 +91,7 @@ static void put_function(struct buf *out, struct api_call *q, struct str name)
 
 		if (!string || !facts->is_known)
 			continue;
-		buf_printf(out, "[%u,", functions_add(&q->site->functions, sides[i]->owner, name));
+		put_number(out, q, sides[i], name);
 		json_put(out, name);
 		buf_char(out, ',');
 		json_put(out, profile_str(p, facts->file));
@@ -93,7 +100,7 @@ static void put_function(struct buf *out, struct api_call *q, struct str name)
 		buf_printf(out, ",%u]", facts->flags);
 		return;
 	}
-	buf_printf(out, "[%u,", functions_add(&q->site->functions, q->profile->owner, name));
+	put_number(out, q, q->profile, name);
 	json_put(out, name);
 	buf_puts(out, ",\"\",0,\"\",0]");
 }

@@ -34,6 +34,7 @@ struct flame {
 	struct buf *out;
 	struct finder finder;
 	struct path_params params;
+	const uint32_t *root_numbers; /* of params.root */
 	struct side sides[2];
 	size_t nsides;
 	struct arena *a;
@@ -80,6 +81,7 @@ static bool read_params(struct flame *f, struct err *e)
 		return false;
 	f->params.root = root.ids;
 	f->params.nroot = root.n;
+	f->root_numbers = root.numbers;
 	for (size_t i = 0; i < root.n && !f->params.splits_inlined; i++)
 		root.ids[i] &= FRAME_NODE;
 	return true;
@@ -337,7 +339,7 @@ static void put_header(struct flame *f, struct buf *out)
 			   (long long)(f->nsides > 1 ? f->sides[1].r->params->total : all->now));
 	buf_printf(out, ",\"nodes\":%u,\"depth\":%u,\"root\":[", f->tree.npaths, f->depth);
 	for (size_t i = 0; i < f->params.nroot; i++)
-		buf_printf(out, "%s%u", i ? "," : "", f->params.root[i] & FRAME_NODE);
+		buf_printf(out, "%s%u", i ? "," : "", f->root_numbers[i]);
 	buf_char(out, ']');
 	put_cut(f, out);
 	put_functions(f, out);

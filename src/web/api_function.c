@@ -27,7 +27,8 @@ static void put_neighbours(struct inspected *x, const struct report_run *r, cons
 		const struct node_info *info = &g->nodes[callers ? e->from : e->to].info;
 
 		buf_printf(x->out, "%s[%u,%lld]", i ? "," : "",
-			   name_id(x->q->site, x->q->profile, r, info), (long long)edge_value(e));
+			   name_number(x->q->site, x->q->profile, r, info),
+			   (long long)edge_value(e));
 	}
 	buf_char(x->out, ']');
 }

@@ -39,7 +39,8 @@ static void put_nodes(struct drawn *x, const struct report_run *r)
 		const struct node *n = &g->nodes[g->order[i]];
 		uint32_t id = name_id(x->q->site, x->q->profile, r, &n->info);
 
-		buf_printf(x->out, "%s[%u,%lld,%lld]", i ? "," : "", id, (long long)node_flat(n),
+		buf_printf(x->out, "%s[%u,%lld,%lld]", i ? "," : "",
+			   functions_number(&x->q->site->functions, id), (long long)node_flat(n),
 			   (long long)node_cum(n));
 		buf_puts(&functions, i ? ",\n" : "");
 		name_put(&functions, x->q->profile, r, id, &n->info);

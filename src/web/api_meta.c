@@ -7,11 +7,27 @@ static void put_text(struct buf *out, const char *name, struct str value)
 	json_put(out, value);
 }
 
+/* Of a source that has many: those that are asked for. */
+static void put_named(struct buf *out, const struct api_call *q)
+{
+	buf_puts(out, "\"profiles\":[");
+	buf_str(out, buf_view(&q->profile->about));
+	if (q->other) {
+		buf_char(out, ',');
+		buf_str(out, buf_view(&q->other->about));
+	}
+	buf_char(out, ']');
+}
+
 void api_put_profiles(struct buf *out, struct api_call *q)
 {
 	uint32_t ids[PROFILES_MAX];
 	size_t n = profiles_list(&q->site->profiles, ids), written = 0;
 
+	if (q->site->source.load) {
+		put_named(out, q);
+		return;
+	}
 	buf_puts(out, "\"profiles\":[");
 	for (size_t i = 0; i < n; i++) {
 		struct loaded *l = profiles_hold(&q->site->profiles, ids[i]);
@@ -103,7 +119,10 @@ static void put_title(struct buf *out, struct api_call *q)
 {
 	struct loaded *l = profiles_hold(&q->site->profiles, 0);
 
-	put_text(out, "title", str_of(l ? l->name : ""));
+	if (q->site->source.load)
+		put_text(out, "title", str_of(q->profile->name));
+	else
+		put_text(out, "title", str_of(l ? l->name : ""));
 	profiles_drop(&q->site->profiles, l);
 }
 
@@ -115,6 +134,8 @@ bool api_meta(struct api_call *q, struct buf *out, struct err *e)
 	put_text(out, "token", str_of(q->site->token));
 	put_title(out, q);
 	put_text(out, "source_url", str_of(q->site->params.c->options.source_url));
+	if (q->site->source.load) /* where profiles are chosen */
+		put_text(out, "home", STR("../"));
 	buf_char(out, ',');
 	api_put_profiles(out, q);
 	put_options(out, q->site);

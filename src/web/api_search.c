@@ -105,7 +105,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Each once; tells how many there are. */
-static uint32_t put_ids(struct buf *out, uint32_t *ids, uint32_t n)
+static uint32_t put_ids(struct buf *out, struct functions *t, uint32_t *ids, uint32_t n)
 {
 	uint32_t different = 0;
 
@@ -113,7 +113,8 @@ static uint32_t put_ids(struct buf *out, uint32_t *ids, uint32_t n)
 	buf_puts(out, "{\"ids\":[");
 	for (uint32_t i = 0; i < n; i++)
 		if (!i || ids[i] != ids[i - 1])
-			buf_printf(out, "%s%u", different++ ? "," : "", ids[i]);
+			buf_printf(out, "%s%u", different++ ? "," : "",
+				   functions_number(t, ids[i]));
 	buf_char(out, ']');
 	return different;
 }
@@ -155,7 +156,7 @@ static void search_functions(struct buf *out, struct search *s, struct report_ru
 		ids[n] = shown_id(s, r, &info, &found[i]);
 		n += found[i];
 	}
-	n = put_ids(out, ids, n);
+	n = put_ids(out, &s->q->site->functions, ids, n);
 	sums = sum_samples(r, mark_locations(r, f, found));
 	put_answer(out, s, r, n, &sums);
 }
@@ -209,7 +210,7 @@ static void search_labels(struct buf *out, struct search *s, struct report_run *
 		frames_info(f, r->p, i, &info);
 		ids[n++] = shown_id(s, r, &info, &found[i]);
 	}
-	n = put_ids(out, ids, n);
+	n = put_ids(out, &s->q->site->functions, ids, n);
 	buf_puts(out, ",\"tagfocus\":");
 	json_put(out, str_of(finder_tagfocus(&s->finder, r, sets)));
 	put_answer(out, s, r, n, &sums);

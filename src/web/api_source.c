@@ -195,7 +195,7 @@ static void put_name(struct listing *x, const struct annotated_function *f)
 		name_put(x->out, x->q->profile, r, id, &info);
 		return;
 	}
-	buf_printf(x->out, "[%u,", id);
+	buf_printf(x->out, "[%u,", functions_number(&x->q->site->functions, id));
 	json_put(x->out, f->name);
 	buf_puts(x->out, ",\"\",0,\"\",0]");
 }

@@ -99,7 +99,8 @@ static void put_top(struct top *t, struct buf *out)
 	for (size_t i = 0; i < t->rows.n; i++) {
 		const struct top_row *row = &t->rows.at[i];
 
-		buf_printf(out, "%s[%u,%lld,%lld,\"%s\"", i ? ",\n" : "", row->id,
+		buf_printf(out, "%s[%u,%lld,%lld,\"%s\"", i ? ",\n" : "",
+			   functions_number(&t->q->site->functions, row->id),
 			   (long long)row->flat[0], (long long)row->cum[0], row->inlined);
 		if (has_two)
 			buf_printf(out, ",%lld,%lld", (long long)row->flat[1],

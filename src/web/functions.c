@@ -4,9 +4,9 @@
 
 #include "base/number.h"
 
-void functions_init(struct functions *t)
+void functions_init(struct functions *t, bool has_lasting_numbers)
 {
-	*t = (struct functions){ 0 };
+	*t = (struct functions){ .has_lasting_numbers = has_lasting_numbers };
 	pthread_mutex_init(&t->lock, NULL);
 	vec_push(t, (struct function_text){ 0 }); /* the root */
 }
@@ -18,6 +18,7 @@ void functions_release(struct functions *t)
 	free(t->at);
 	vec_release(&t->unused);
 	map_release(&t->map);
+	map_release(&t->numbers);
 	pthread_mutex_destroy(&t->lock);
 }
 
@@ -41,6 +42,61 @@ static uint32_t find(struct functions *t, struct str text)
 	return id == MAP_NONE ? 0 : id;
 }
 
+/* ---- numbers */
+
+static bool same_number(const void *ctx, uint32_t index)
+{
+	const struct functions *t = ((const void *const *)ctx)[0];
+	const uint32_t *want = ((const void *const *)ctx)[1];
+
+	return t->at[index].number == *want;
+}
+
+static uint64_t hash_number(uint32_t number)
+{
+	return hash_mix(map_seed(), number);
+}
+
+static uint32_t find_number(const struct functions *t, uint32_t number)
+{
+	uint32_t id = map_get(&t->numbers, hash_number(number), same_number,
+			      (const void *[]){ t, &number });
+
+	return id == MAP_NONE ? 0 : id;
+}
+
+/* The same in every process; of two texts that would have the same, the second has the next. */
+static uint32_t lasting_number(const struct functions *t, struct str text)
+{
+	uint32_t number = (uint32_t)hash_bytes(0, text.p, text.n) % FUNCTIONS_MAX_NUMBER;
+
+	while (!number || find_number(t, number))
+		number = (number + 1) % FUNCTIONS_MAX_NUMBER;
+	return number;
+}
+
+uint32_t functions_number(struct functions *t, uint32_t id)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&t->lock);
+	number = t->at[id].number;
+	pthread_mutex_unlock(&t->lock);
+	return number;
+}
+
+uint32_t functions_of_number(struct functions *t, uint32_t number)
+{
+	uint32_t id;
+
+	pthread_mutex_lock(&t->lock);
+	id = find_number(t, number);
+	pthread_mutex_unlock(&t->lock);
+	return id;
+}
+
+/* ---- texts */
+
 static uint32_t add(struct functions *t, struct str text)
 {
 	uint32_t id = (uint32_t)t->n;
@@ -50,7 +106,11 @@ static uint32_t add(struct functions *t, struct str text)
 		id = t->unused.at[--t->unused.n];
 	else
 		vec_push(t, (struct function_text){ 0 });
-	t->at[id] = (struct function_text){ .text = { copy, text.n } };
+	t->at[id] = (struct function_text){
+		.text = { copy, text.n },
+		.number = t->has_lasting_numbers ? lasting_number(t, text) : id,
+	};
+	map_add(&t->numbers, hash_number(t->at[id].number), id);
 	return map_add(&t->map, hash(text), id);
 }
 
@@ -69,7 +129,7 @@ uint32_t functions_add(struct functions *t, unsigned owner, struct str text)
 
 void functions_forget(struct functions *t, unsigned owner)
 {
-	struct map map = { 0 };
+	struct map map = { 0 }, numbers = { 0 };
 
 	pthread_mutex_lock(&t->lock);
 	for (uint32_t i = 1; i < t->n; i++) {
@@ -78,25 +138,29 @@ void functions_forget(struct functions *t, unsigned owner)
 		f->owners &= ~(1u << owner);
 		if (f->owners) {
 			map_add(&map, hash(f->text), i);
+			map_add(&numbers, hash_number(f->number), i);
 		} else if (f->text.p) {
 			free((char *)(uintptr_t)f->text.p);
-			f->text = (struct str){ 0 };
+			*f = (struct function_text){ 0 };
 			vec_push(&t->unused, i);
 		}
 	}
 	map_release(&t->map);
+	map_release(&t->numbers);
 	t->map = map;
+	t->numbers = numbers;
 	pthread_mutex_unlock(&t->lock);
 }
 
 static uint32_t find_meant(struct functions *t, struct str number_or_text)
 {
-	uint64_t id;
+	uint64_t number;
+	uint32_t id = 0;
 
-	if (number_parse_uint(number_or_text, 10, &id) == NUMBER_OK && id < t->n &&
-	    t->at[id].text.p)
-		return (uint32_t)id;
-	return find(t, number_or_text);
+	if (number_parse_uint(number_or_text, 10, &number) == NUMBER_OK &&
+	    number < FUNCTIONS_MAX_NUMBER)
+		id = find_number(t, (uint32_t)number);
+	return id ? id : find(t, number_or_text);
 }
 
 uint32_t functions_find(struct functions *t, struct str number_or_text)

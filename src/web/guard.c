@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-const char *const guard_headers[][2] = {
+const char *const web_headers[][2] = {
 	{ "Content-Security-Policy",
 	  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
 	  "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'" },

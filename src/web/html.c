@@ -161,7 +161,7 @@ static bool collect_data(struct report_run *r, const struct html_params *params,
 			str_dup(r->a, profile_str(r->p, r->p->types[r->params->value].type));
 	q.options.drop_negative = r->params->drop_negative;
 	line.options.divide_by = r->params->divide_by;
-	functions_init(&site.functions);
+	functions_init(&site.functions, false);
 	profiles_init(&site.profiles, &site.functions);
 	q.profile = profiles_lend(&site.profiles, r->p, r->params->threads, params->name,
 				  &line.options);

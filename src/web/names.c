@@ -27,6 +27,12 @@ uint32_t name_id(struct site *site, struct loaded *l, const struct report_run *r
 	return id;
 }
 
+uint32_t name_number(struct site *site, struct loaded *l, const struct report_run *r,
+		     const struct node_info *info)
+{
+	return functions_number(&site->functions, name_id(site, l, r, info));
+}
+
 static const struct name_facts *facts_of(const struct loaded *l, const struct node_info *info)
 {
 	static const struct name_facts nameless = { .flags = FUNCTION_UNNAMED };
@@ -75,7 +81,7 @@ uint32_t name_group(struct site *site, const struct loaded *l, const struct repo
 void name_put_group(struct buf *out, const struct loaded *l, const struct report_run *r,
 		    uint32_t id, const struct node_info *info)
 {
-	buf_printf(out, "[%u,", id);
+	buf_printf(out, "[%u,", functions_number(l->functions, id));
 	json_put(out, group_text(r, name_module(l, r, info)));
 	buf_puts(out, ",\"\",0,");
 	json_put(out, name_module(l, r, info));
@@ -87,7 +93,7 @@ void name_put(struct buf *out, const struct loaded *l, const struct report_run *
 {
 	const struct name_facts *facts = facts_of(l, info);
 
-	buf_printf(out, "[%u,", id);
+	buf_printf(out, "[%u,", functions_number(l->functions, id));
 	if (info->name && !info->line && !info->address) {
 		json_put(out, profile_str(r->p, info->name));
 	} else {
@@ -141,22 +147,31 @@ void name_functions(struct site *site, struct loaded *l)
 bool name_path_read(struct api_call *q, const char *param, struct name_path *out, struct err *e)
 {
 	struct str all = api_param(q, param), rest = all;
-	vec(uint32_t) path = { 0 };
+	vec(uint32_t) numbers = { 0 }, ids = { 0 };
 
-	while (rest.n && path.n < MAX_PATH) {
+	while (rest.n && ids.n < MAX_PATH) {
 		struct str element = str_cut(&rest, '.');
 		bool is_inlined = str_has_suffix(element, STR("i"));
-		uint64_t id;
+		uint64_t number;
+		uint32_t id;
 
 		element.n -= is_inlined;
-		if (number_parse_uint(element, 10, &id) != NUMBER_OK || id > FRAME_NODE) {
-			vec_release(&path);
+		if (number_parse_uint(element, 10, &number) != NUMBER_OK ||
+		    number > FUNCTIONS_MAX_NUMBER) {
+			vec_release(&numbers);
+			vec_release(&ids);
 			return err_set(e, ERR_USAGE, "%s=%.*s: not numbers with dots between them",
 				       param, STR_ARG(all));
 		}
-		vec_push(&path, (uint32_t)id | (is_inlined ? FRAME_INLINED : 0));
+		id = functions_of_number(&q->site->functions, (uint32_t)number);
+		if (!id && number)
+			id = FRAME_NODE; /* it is not there any more, and so there is no such path
+					  */
+		vec_push(&numbers, (uint32_t)number);
+		vec_push(&ids, id | (is_inlined ? FRAME_INLINED : 0));
 	}
-	out->n = path.n;
-	out->ids = vec_adopt(q->a, &path);
+	out->n = ids.n;
+	out->numbers = vec_adopt(q->a, &numbers);
+	out->ids = vec_adopt(q->a, &ids);
 	return true;
 }

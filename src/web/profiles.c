@@ -190,7 +190,8 @@ static struct loaded *loaded_new(const struct session *s, const char *name)
 }
 
 /* Takes over the session, unless there are too many already; then it is NULL. */
-static struct loaded *add(struct profiles *t, struct session *s, const char *name)
+static struct loaded *add(struct profiles *t, struct session *s, const char *name, struct str key,
+			  const struct analyze_options *o)
 {
 	struct loaded *l = NULL;
 
@@ -198,9 +199,15 @@ static struct loaded *add(struct profiles *t, struct session *s, const char *nam
 	if (t->n < PROFILES_MAX && ~t->owners) {
 		l = loaded_new(s, name);
 		l->id = t->next_id++;
+		l->last_used = ++t->clock;
+		l->functions = t->functions;
 		l->owner = (unsigned)__builtin_ctz(~t->owners);
 		t->owners |= 1u << l->owner;
 		l->holders++;
+		if (key.p) { /* from now on others find it */
+			l->key = str_dup(&l->arena, key);
+			loaded_describe(l, o);
+		}
 		t->at[t->n++] = l;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -236,6 +243,8 @@ void profiles_drop(struct profiles *t, struct loaded *l)
 	pthread_mutex_lock(&t->lock);
 	t->owners &= ~(1u << l->owner); /* not before nothing is its own any more */
 	pthread_mutex_unlock(&t->lock);
+	if (t->give)
+		t->give(t->ctx, l->bytes);
 	loaded_free(l);
 }
 
@@ -266,10 +275,57 @@ struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int th
 			     const char *name, const struct analyze_options *o)
 {
 	struct session s = { .profile = *p, .threads = threads };
-	struct loaded *l = add(t, &s, name);
+	struct loaded *l = add(t, &s, name, (struct str){ 0 }, NULL);
 
 	if (l)
 		loaded_describe(l, o);
+	return l;
+}
+
+/* ---- those of a source */
+
+struct loaded *profiles_find(struct profiles *t, struct str key)
+{
+	struct loaded *found = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->n && !found; i++)
+		if (str_eq(key, str_of(t->at[i]->key)))
+			found = t->at[i];
+	if (found) {
+		found->holders++;
+		found->last_used = ++t->clock;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+bool profiles_shed(struct profiles *t)
+{
+	struct loaded *oldest = NULL;
+	size_t at = 0;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->at[i]->holders > 1 || (oldest && oldest->last_used < t->at[i]->last_used))
+			continue;
+		oldest = t->at[i];
+		at = i;
+	}
+	if (oldest)
+		memmove(t->at + at, t->at + at + 1, (--t->n - at) * sizeof(*t->at));
+	pthread_mutex_unlock(&t->lock);
+	profiles_drop(t, oldest);
+	return oldest;
+}
+
+struct loaded *profiles_keep(struct profiles *t, struct session *s, const char *name,
+			     struct str key, const struct analyze_options *o)
+{
+	struct loaded *l = add(t, s, name, key, o);
+
+	while (!l && profiles_shed(t))
+		l = add(t, s, name, key, o);
 	return l;
 }
 
@@ -317,7 +373,7 @@ struct loaded *profiles_load(struct profiles *t, const struct command_line *c, c
 	line.options.verbose = true;
 	ok = analyze_load(&s, &line, &all, e);
 	sort_warnings(&all, c->options.verbose || isatty(STDERR_FILENO), &missing, warnings);
-	if (ok && !(l = add(t, &s, name)))
+	if (ok && !(l = add(t, &s, name, (struct str){ 0 }, NULL)))
 		err_set(e, ERR_LIMIT, "%d profiles are open already: close one first",
 			PROFILES_MAX);
 	if (l) {

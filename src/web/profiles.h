@@ -25,6 +25,10 @@ struct name_facts {
 
 struct loaded {
 	uint32_t id;
+	const char *key;    /* of a web_source; else NULL */
+	uint64_t bytes;	    /* that it gives back */
+	uint64_t last_used; /* by profiles.clock */
+	struct functions *functions;
 	unsigned owner; /* for functions.h: one that no other has that is open, or still held */
 	const char *name;
 	struct arena arena;
@@ -48,6 +52,9 @@ struct profiles {
 	size_t n;
 	uint32_t next_id, owners; /* a bit for each that is taken */
 	struct functions *functions;
+	uint64_t clock;
+	void (*give)(void *ctx, uint64_t bytes); /* or NULL */
+	void *ctx;
 };
 
 /* `functions` lives longer. */
@@ -68,6 +75,15 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o);
 /* One that belongs to somebody else, who keeps it as long. Held. */
 struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int threads,
 			     const char *name, const struct analyze_options *o);
+/* The one with that key, held; NULL if there is none. */
+struct loaded *profiles_find(struct profiles *t, struct str key);
+/* Takes over the session, for `key`, and describes it. Closes another if there are too many; NULL
+ * if that cannot be. Held. */
+struct loaded *profiles_keep(struct profiles *t, struct session *s, const char *name,
+			     struct str key, const struct analyze_options *o);
+/* Closes the one that was last used longest ago, of those that nobody holds. False: there is none.
+ */
+bool profiles_shed(struct profiles *t);
 /* Numbers of all of them, in the order in which they came. */
 size_t profiles_list(struct profiles *t, uint32_t ids[PROFILES_MAX]);
 

@@ -22,6 +22,8 @@ enum {
 	PROFILE = 1, /* works on one, or two */
 	KEPT = 2,    /* the answer stays the same */
 	SUBPATH = 4,
+	NAMED = 8,  /* tells of those that it names, if they come from a source */
+	LOCAL = 16, /* has to do with this machine, or changes something: not as a part of others */
 };
 
 static const struct route {
@@ -30,29 +32,29 @@ static const struct route {
 	api_handler *run;
 	unsigned flags;
 } routes[] = {
-	{ "api/v1/meta", "GET", api_meta, 0 },
+	{ "api/v1/meta", "GET", api_meta, NAMED },
 	{ "api/v1/flame", "GET", api_flame, PROFILE | KEPT },
 	{ "api/v1/top", "GET", api_top, PROFILE | KEPT },
 	{ "api/v1/search", "GET", api_search, PROFILE | KEPT },
 	{ "api/v1/function", "GET", api_function, PROFILE | KEPT },
 	{ "api/v1/graph", "GET", api_graph, PROFILE | KEPT },
 	{ "api/v1/peek", "GET", api_peek, PROFILE | KEPT },
-	{ "api/v1/source", "GET", api_source, PROFILE | KEPT },
+	{ "api/v1/source", "GET", api_source, PROFILE | KEPT | LOCAL },
 	{ "api/v1/labels", "GET", api_labels, PROFILE | KEPT },
 	{ "api/v1/diff", "GET", api_diff, PROFILE | KEPT },
 	{ "api/v1/export/", "GET", api_export, PROFILE | SUBPATH },
 	{ "download", "GET", api_download, PROFILE },
-	{ "api/v1/profiles", "GET", api_profiles, 0 },
-	{ "api/v1/profiles", "POST", api_add_profile, 0 },
-	{ "api/v1/profiles", "DELETE", api_remove_profile, 0 },
-	{ "api/v1/subtract", "POST", api_subtract, PROFILE },
+	{ "api/v1/profiles", "GET", api_profiles, NAMED },
+	{ "api/v1/profiles", "POST", api_add_profile, LOCAL },
+	{ "api/v1/profiles", "DELETE", api_remove_profile, LOCAL },
+	{ "api/v1/subtract", "POST", api_subtract, PROFILE | LOCAL },
 	{ "api/v1/configs", "GET", api_configs, 0 },
-	{ "api/v1/saveconfig", "POST", api_save_config, 0 },
-	{ "api/v1/deleteconfig", "POST", api_delete_config, 0 },
-	{ "api/v1/deleteconfig", "DELETE", api_delete_config, 0 },
-	{ "saveconfig", "POST", api_save_config, 0 },
-	{ "deleteconfig", "POST", api_delete_config, 0 },
-	{ "deleteconfig", "DELETE", api_delete_config, 0 },
+	{ "api/v1/saveconfig", "POST", api_save_config, LOCAL },
+	{ "api/v1/deleteconfig", "POST", api_delete_config, LOCAL },
+	{ "api/v1/deleteconfig", "DELETE", api_delete_config, LOCAL },
+	{ "saveconfig", "POST", api_save_config, LOCAL },
+	{ "deleteconfig", "POST", api_delete_config, LOCAL },
+	{ "deleteconfig", "DELETE", api_delete_config, LOCAL },
 };
 
 /* ---- replies */
@@ -124,7 +126,7 @@ static void redirect_to_ui(const struct http_call *call, struct http_reply *r)
  * those who work on it see them as they are. */
 static bool read_asset(struct buf *out, const char *dir, struct str name)
 {
-	if (!*dir && str_eq(name, STR("app.js")))
+	if (!*dir && (str_eq(name, STR("app.js")) || str_eq(name, STR("fleet.js"))))
 		bundle_script(out, dir, name);
 	else if (!*dir && str_has_suffix(name, STR(".css")))
 		bundle_style(out, dir, name);
@@ -133,7 +135,7 @@ static bool read_asset(struct buf *out, const char *dir, struct str name)
 	return out->n;
 }
 
-static void serve_file(struct site *site, struct http_reply *r, struct str name)
+void web_reply_file(struct site *site, struct http_reply *r, struct str name)
 {
 	const char *dir = site->params.c->options.ui_dir;
 	struct buf bytes = { 0 };
@@ -217,6 +219,8 @@ static bool open_profile(struct api_call *q, const char *param, struct loaded **
 	struct str text = api_param(q, param);
 	uint64_t id = 0;
 
+	if (q->site->source.load)
+		return part_open(q, text, out, e);
 	if (text.n && (number_parse_uint(text, 10, &id) != NUMBER_OK || id > UINT32_MAX))
 		id = UINT32_MAX;
 	*out = profiles_hold(&q->site->profiles, (uint32_t)id);
@@ -297,15 +301,15 @@ static bool open_profiles(struct api_call *q, struct err *e)
 
 	if (!open_profile(q, "a", &q->profile, e))
 		return false;
-	if (b.n && !str_eq(a.n ? a : STR("0"), b) && !open_profile(q, "b", &q->other, e))
-		return false;
-	return lock_profiles(q, e);
+	return !b.n || str_eq(a.n ? a : STR("0"), b) || open_profile(q, "b", &q->other, e);
 }
 
 static int status_of(const struct api_call *q, const struct err *e)
 {
 	if (q->status)
 		return q->status;
+	if (q->site->source.load && e->kind == ERR_NOTFOUND)
+		return 404;
 	return e->kind == ERR_IO ? 500 : 400;
 }
 
@@ -315,8 +319,10 @@ static void run_route(struct api_call *q, const struct route *route)
 	struct err e = { 0 };
 	bool ok = url_options(&q->http->target, q->a, &q->options, &e);
 
-	if (ok && (route->flags & PROFILE))
+	if (ok && (route->flags & (q->site->source.load ? PROFILE | NAMED : PROFILE)))
 		ok = open_profiles(q, &e);
+	if (ok && (route->flags & PROFILE))
+		ok = lock_profiles(q, &e);
 	if (ok && !reply_kept(q)) {
 		ok = route->run(q, &out, &e) &&
 		     (!stop_asked(q->http->abandoned) ||
@@ -380,15 +386,17 @@ void site_handle(void *ctx, struct http_call *call, struct http_reply *reply)
 	}
 	path = str_from(path, UI.n);
 	route = find_route(path, call->method, &has_path);
-	if (route)
+	if (route && (route->flags & LOCAL) && site->source.load)
+		reply_error(reply, 403, "this server shows no files, and takes no profiles here");
+	else if (route)
 		serve_route(site, call, reply, route);
 	else if (has_path ||
 		 !(str_eq(call->method, STR("GET")) || str_eq(call->method, STR("HEAD"))))
 		reply_text(reply, 405, "method not allowed");
 	else if (is_page(path))
-		serve_file(site, reply, STR("index.html"));
+		web_reply_file(site, reply, STR("index.html"));
 	else if (str_has_prefix(path, STATIC))
-		serve_file(site, reply, str_from(path, STATIC.n));
+		web_reply_file(site, reply, str_from(path, STATIC.n));
 	else if (!path.n || str_eq(path, STR("flamegraph2")) || str_eq(path, STR("flamegraphold")))
 		redirect(call, reply, 301, "flamegraph");
 	else if (str_has_prefix(path, API))

@@ -80,7 +80,16 @@ static void start_browser(struct site *site, const char *address)
 
 /* ---- running */
 
-static void site_release(struct site *site)
+void site_init(struct site *site)
+{
+	profiles_init(&site->profiles, &site->functions);
+	functions_init(&site->functions, site->source.load);
+	answers_init(&site->answers);
+	pthread_mutex_init(&site->settings, NULL);
+	guard_make_token(site->token);
+}
+
+void site_release(struct site *site)
 {
 	answers_release(&site->answers);
 	profiles_release(&site->profiles);
@@ -104,7 +113,7 @@ static bool serve(struct site *site, uint16_t port, struct err *e)
 {
 	struct http_server_params params = { .host = site->host,
 					     .port = port,
-					     .headers = guard_headers,
+					     .headers = web_headers,
 					     .admit = site_admit,
 					     .handle = site_handle,
 					     .ctx = site };
@@ -144,11 +153,7 @@ bool web_serve(const struct web_params *params, struct err *e)
 	uint16_t port = 0;
 	bool ok;
 
-	profiles_init(&site.profiles, &site.functions);
-	functions_init(&site.functions);
-	answers_init(&site.answers);
-	pthread_mutex_init(&site.settings, NULL);
-	guard_make_token(site.token);
+	site_init(&site);
 	first = check_ui_dir(params->c->options.ui_dir, e)
 			? profiles_load(&site.profiles, params->c, first_name(params->c), &warnings,
 					e)

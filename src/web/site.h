@@ -19,8 +19,11 @@ enum { TOKEN_BYTES = 16 };
 
 struct site {
 	struct web_params params;
-	const char *host;      /* as it was asked for */
-	bool is_loopback_only; /* pprof's rule: the host is a name of this machine for itself */
+	struct web_source source; /* of a part of another server; else .load is NULL */
+	struct command_line line; /* the same: it has none */
+	pthread_mutex_t loading;  /* the same: held while one is loaded */
+	const char *host;	  /* as it was asked for */
+	bool is_loopback_only;	  /* pprof's rule: the host is a name of this machine for itself */
 	char token[2 * TOKEN_BYTES + 1];
 	struct functions functions;
 	struct profiles profiles;
@@ -54,11 +57,20 @@ void site_handle(void *site, struct http_call *call, struct http_reply *reply);
 
 /* ---- guard.c */
 
-extern const char *const guard_headers[][2];
 /* May this peer ask for it, and from that page? Else the status, and why. */
 bool guard_allows(const struct site *site, const struct http_call *call, int *status,
 		  const char **why);
 void guard_make_token(char token[2 * TOKEN_BYTES + 1]);
+
+/* ---- serve.c */
+
+void site_init(struct site *site);
+void site_release(struct site *site);
+
+/* ---- part.c */
+
+/* The profile of a key, held; loads it if need be. */
+bool part_open(struct api_call *q, struct str key, struct loaded **out, struct err *e);
 
 /* ---- urls.c */
 

@@ -37,7 +37,7 @@ static struct site *make_site(void)
 		return &site;
 	line.options = analyze_defaults;
 	setenv("PATH", "/nonexistent", 1); /* no Graphviz */
-	functions_init(&site.functions);
+	functions_init(&site.functions, false);
 	profiles_init(&site.profiles, &site.functions);
 	answers_init(&site.answers);
 	lend(&site, &strings[0], stacks, "a");

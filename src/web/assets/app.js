@@ -1,9 +1,10 @@
 // Starts the page: header, state bar, the page of the URL, inspector; and makes `ctx`, through which
 // pages reach all of it.
 import { h, clear, copyText, icon, iconButton, segmented, selectField, textButton } from "./dom.js";
-import { createStore, isSingleFile, sameFilters, stateUrl, storage, FILTER_KEYS } from "./state.js";
-import { createApi, isAbort } from "./api.js";
-import { createPalette, groupOf } from "./colors.js";
+import { createStore, isSingleFile, parseState, sameFilters, stateUrl, storage, FILTER_KEYS } from "./state.js";
+import { createApi } from "./api.js";
+import { Frame, showStartError } from "./frame.js";
+import { groupOf } from "./colors.js";
 import { cleanName, exactPattern, formatPercent, formatValue, plainName, shortName } from "./format.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { openDialog } from "./dialog.js";
@@ -52,27 +53,26 @@ const TABS = [
 // What a single file has the data for.
 const FILE_PAGES = ["flamegraph", "top", "tree", "labels"];
 
-function shownTabs() {
-	return TABS.filter(([page]) => !isSingleFile() || FILE_PAGES.includes(page));
-}
+// What a part of another server has no files for.
+const LOCAL_PAGES = ["source"];
 
-const SHOW_BUSY_MS = 150,
-	SHOW_CANCEL_MS = 1500,
-	RETRY_MS = 3000;
-
-class App {
+class App extends Frame {
 	constructor(meta) {
+		super();
 		this.meta = meta;
-		this.darkQuery = matchMedia("(prefers-color-scheme: dark)");
 		this.store = createStore((state, before) => this.changed(state, before));
 		this.trees = new Map();
 		this.functions = new Map();
-		this.pending = 0;
 		this.ctx = this.makeContext();
-		this.applyTheme();
 		this.build();
 		this.mount();
 		this.updateAll();
+	}
+
+	shownTabs() {
+		return TABS.filter(([page]) =>
+			isSingleFile() ? FILE_PAGES.includes(page) : !this.meta.home || !LOCAL_PAGES.includes(page)
+		);
 	}
 
 	// ---- what pages see
@@ -147,7 +147,7 @@ class App {
 			actions: fn => this.actions(fn),
 			download: format => this.download(format),
 			reloadMeta: async () => {
-				this.meta = await ctx.api.get("meta");
+				this.meta = await ctx.api.get("meta", { b: ctx.state.b });
 				this.header.replaceWith((this.header = this.makeHeader()));
 				this.updateAll();
 			},
@@ -239,8 +239,8 @@ class App {
 				key: "w",
 				run: () => ctx.go("sandwich", { fn: fn[0], z: null, x: null }),
 			},
-			!isGroup && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
-			!isGroup && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
+			!isGroup && !this.meta.home && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
+			!isGroup && !this.meta.home && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
 			editor && { label: editor.textContent, url: editor.href, run: () => editor.click() },
 			{ separator: true },
 			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },
@@ -274,8 +274,6 @@ class App {
 	build() {
 		const ctx = this.ctx;
 
-		this.live = h("div", { class: "sr-only", "aria-live": "polite", role: "status" });
-		this.toast = h("div", { class: "toast", hidden: true, "aria-hidden": "true" });
 		this.stateBar = createStateBar(ctx);
 		this.search = createSearch(ctx, found => {
 			ctx.search = found;
@@ -283,7 +281,6 @@ class App {
 		});
 		this.inspector = createInspector(ctx);
 		this.inspector.element.hidden = (storage.get("inspector") || (innerWidth < 1100 ? "off" : "on")) === "off";
-		this.errorBar = h("div", { class: "errorbar", role: "alert", hidden: true });
 		this.stale = textButton(
 			[icon("warn"), "Stale: the server has another profile now. Load it"],
 			() => location.reload(),
@@ -291,29 +288,10 @@ class App {
 			{ hidden: true }
 		);
 		this.stateBar.element.append(this.stale);
-		this.busyBar = h(
-			"div",
-			{ class: "busy", hidden: true },
-			h("div", { class: "progress", role: "progressbar", "aria-label": "Loading" }),
-			textButton("Cancel", () => this.cancel(), "btn small", { hidden: true })
-		);
 		this.header = this.makeHeader();
 		this.main = h("main", { id: "main", tabindex: -1 });
 		document.body.append(
-			h(
-				"a",
-				{
-					class: "skip",
-					href: "#main",
-					on: {
-						click: event => {
-							event.preventDefault();
-							ctx.focusPage();
-						},
-					},
-				},
-				"Skip to the profile"
-			),
+			this.skipLink("Skip to the profile", ctx.focusPage),
 			this.header,
 			this.stateBar.element,
 			this.search.row,
@@ -332,7 +310,7 @@ class App {
 		const tabs = h(
 			"nav",
 			{ class: "tabs", "aria-label": "Views" },
-			shownTabs().map(([page, text], i) =>
+			this.shownTabs().map(([page, text], i) =>
 				h(
 					"a",
 					{
@@ -350,7 +328,7 @@ class App {
 			event =>
 				openMenu(
 					event,
-					shownTabs().map(([page, text], i) => ({
+					this.shownTabs().map(([page, text], i) => ({
 						label: text,
 						key: String(i + 1),
 						checked: this.store.state.page === page,
@@ -367,6 +345,8 @@ class App {
 		return h(
 			"header",
 			{ class: "top" },
+			this.meta.home &&
+				h("a", { class: "home", href: `${this.meta.home}timeline?${this.store.state.a}`, title: "To the timeline of this selection" }, icon("back"), h("span", { class: "sr-only" }, "Timeline")),
 			h(
 				"h1",
 				{},
@@ -423,16 +403,8 @@ class App {
 		return this.types;
 	}
 
-	clickTab(event, page) {
-		if (event.ctrlKey || event.metaKey || event.shiftKey || event.button)
-			return;
-		event.preventDefault();
-		this.ctx.go(page);
-	}
-
 	listen() {
 		listenToKeys({ page: () => this.page, actions: this.keyActions(), enabled: () => storage.get("keys") !== "off" });
-		this.darkQuery.addEventListener("change", () => this.applyTheme(true));
 		// Who comes back from a terminal may have started another server there.
 		window.addEventListener("focus", () => this.isSameServer().catch(() => {}));
 		document.addEventListener("dragover", event => event.preventDefault());
@@ -440,7 +412,9 @@ class App {
 			event.preventDefault();
 			const file = event.dataTransfer?.files?.[0];
 
-			if (file)
+			if (file && this.meta.home)
+				this.showToast("This server shows what was pushed to it: open files with kiln -http");
+			else if (file)
 				openFile(this.ctx, file);
 		});
 	}
@@ -469,7 +443,7 @@ class App {
 				this.search.focus();
 			},
 			view: (event, key) => {
-				ctx.go((shownTabs()[Number(key) - 1] || TABS[0])[0]);
+				ctx.go((this.shownTabs()[Number(key) - 1] || TABS[0])[0]);
 			},
 			copyUrl: () => copyText(location.href).then(() => this.showToast("Address copied")),
 			undo: () => ctx.undo(),
@@ -503,27 +477,7 @@ class App {
 		};
 	}
 
-	// ---- theme, messages
-
-	applyTheme(redraw) {
-		const chosen = storage.get("theme"),
-			theme = chosen || (this.darkQuery.matches ? "dark" : "light");
-
-		document.documentElement.dataset.theme = theme;
-		this.palette = createPalette(theme);
-		if (redraw)
-			this.updateAll();
-	}
-
-	switchTheme() {
-		const next = this.palette.theme === "dark" ? "light" : "dark";
-
-		// What the system says anyway is not kept, so that it can follow the system later.
-		storage.set("theme", next === (this.darkQuery.matches ? "dark" : "light") ? null : next);
-		this.applyTheme(true);
-		this.showToast(next === "dark" ? "Dark" : "Light");
-	}
-
+	// ---- inspector, server
 	toggleInspector() {
 		const element = this.inspector.element;
 
@@ -534,53 +488,9 @@ class App {
 			element.querySelector("button").focus();
 	}
 
-	showToast(text) {
-		this.live.textContent = text;
-		this.toast.textContent = text;
-		this.toast.hidden = false;
-		clearTimeout(this.toastTimer);
-		this.toastTimer = setTimeout(() => {
-			this.toast.hidden = true;
-		}, 2500);
-	}
-
-	showError(error, retry) {
-		if (isAbort(error))
-			return;
-		clearTimeout(this.retryTimer);
-		if (!error) {
-			this.errorBar.hidden = true;
-			return;
-		}
-		const again = () => {
-			this.showError(null);
-			(retry || (() => this.remount()))();
-		};
-
-		clear(this.errorBar).append(
-			icon("warn"),
-			h("span", {}, cleanName(error.message || String(error), 1000)),
-			textButton("Try again", again),
-			iconButton("close", "Close this message", () => this.showError(null))
-		);
-		this.errorBar.hidden = false;
-		// The picture stays; as soon as the server is back, it is asked again.
-		if (error.gone)
-			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
-	}
-
-	async waitForServer(again) {
-		try {
-			if (await this.isSameServer())
-				again();
-		} catch {
-			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
-		}
-	}
-
 	/** Another server may have the same profiles, then nothing changes; else what is shown is stale. */
 	async isSameServer() {
-		const meta = await this.ctx.api.get("meta");
+		const meta = await this.ctx.api.get("meta", { b: this.store.state.b });
 
 		if (meta.token !== this.meta.token) {
 			this.meta.token = meta.token;
@@ -591,23 +501,6 @@ class App {
 				this.showToast("The server was started again, with another profile");
 		}
 		return !this.isStale;
-	}
-
-	busy(step) {
-		this.pending += step;
-		if (this.pending > 0 && !this.busyTimer) {
-			this.busyTimer = setTimeout(() => {
-				this.busyBar.hidden = false;
-			}, SHOW_BUSY_MS);
-			this.cancelTimer = setTimeout(() => {
-				this.busyBar.lastChild.hidden = false;
-			}, SHOW_CANCEL_MS);
-		} else if (this.pending === 0) {
-			clearTimeout(this.busyTimer);
-			clearTimeout(this.cancelTimer);
-			this.busyTimer = 0;
-			this.busyBar.hidden = this.busyBar.lastChild.hidden = true;
-		}
 	}
 
 	cancel() {
@@ -730,28 +623,16 @@ function exposeForTests(app) {
 	});
 }
 
-function showStartError(error, again) {
-	document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-	clear(document.body).append(
-		h(
-			"main",
-			{ class: "empty", role: "alert" },
-			h("h1", {}, "The profile cannot be shown"),
-			h("p", {}, error.message),
-			textButton("Try again", again, "btn primary")
-		)
-	);
-}
-
 async function startApp() {
 	try {
 		const api = createApi({ state: () => ({}), token: () => "" });
-		const meta = await api.get("meta");
+		const { a, b } = isSingleFile() ? {} : parseState(location);
+		const meta = await api.get("meta", { a, b });
 
 		clear(document.body);
 		exposeForTests(new App(meta));
 	} catch (error) {
-		showStartError(error, startApp);
+		showStartError("The profile cannot be shown", error, startApp);
 	}
 }
 

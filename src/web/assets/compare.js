@@ -165,7 +165,8 @@ function mountCompare(el, ctx) {
 
 		if (name === "b")
 			choices.unshift({ value: "", text: "choose…" });
-		return [selectField(name.toUpperCase(), choices, idOf(name) || "", value => ctx.set({ [name]: value || null, z: null })), opener(name)];
+		return [selectField(name.toUpperCase(), choices, idOf(name) || "", value => ctx.set({ [name]: value || null, z: null })),
+			...ctx.meta.home ? [] : [opener(name)]];
 	}
 
 	function swap() {
@@ -204,7 +205,7 @@ function mountCompare(el, ctx) {
 		pickersKey = next;
 		clear(bar).append(...picker("a"), button("⇄", swap, { title: "Swap the sides (x)", "aria-label": "Swap the sides" }),
 			...picker("b"), views, ...idOf("b") === undefined ? []
-			: [selectField("Normalise", choicesOf(normals()), choiceOf(normals(), ctx.state.cn)[0], value => ctx.set({ cn: value || null })), subtractor()]);
+			: [selectField("Normalise", choicesOf(normals()), choiceOf(normals(), ctx.state.cn)[0], value => ctx.set({ cn: value || null })), ...ctx.meta.home ? [] : [subtractor()]]);
 	}
 
 	// ---- views
@@ -315,7 +316,8 @@ function mountCompare(el, ctx) {
 		if (b === undefined) {
 			clearViews();
 			clear(notes);
-			body.append(pageNote("Compare with what?", h("p", null, "Choose side B above, or drop a file on this page.")));
+			body.append(pageNote("Compare with what?", h("p", null, ctx.meta.home ? ["Choose a second window, with Shift, in the ", h("a", { href: `${ctx.meta.home}timeline?${idOf("a")}` }, "timeline"), "."]
+				: "Choose side B above, or drop a file on this page.")));
 			return;
 		}
 		const common = commonTypes(profileOf("a"), profileOf("b"));

@@ -65,6 +65,7 @@ const ICONS = {
 	previous: "M4 10l4-4 4 4",
 	next: "M4 6l4 4 4-4",
 	menu: "M2 4h12M2 8h12M2 12h12",
+	back: "M10 3L5 8l5 5",
 	more: "M3 8h.01M8 8h.01M13 8h.01",
 	down: "M4 6l4 4 4-4",
 	warn: "M8 2L1.5 13.5h13zM8 6v4M8 12v.3",

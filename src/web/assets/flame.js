@@ -1,6 +1,6 @@
 // The flame page: toolbar, ruler, minimap, chart, details; keeps what is shown in the URL.
 import { h, clear, icon, iconButton, segmented, selectField, textButton } from "./dom.js";
-import { isAbort } from "./api.js";
+import { isAbort } from "./request.js";
 import { CHIP_NAMES, FILTER_KEYS, isSingleFile } from "./state.js";
 import { cleanName, formatCount, formatValue, scaleValue } from "./format.js";
 import { openMenu } from "./menu.js";

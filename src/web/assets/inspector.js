@@ -1,6 +1,6 @@
 // The panel at the right: all about the selected function, and what one can do with it.
 import { h, clear, iconButton, textButton } from "./dom.js";
-import { isAbort } from "./api.js";
+import { isAbort } from "./request.js";
 import { functionFacts } from "./flame_tree.js";
 import { isSingleFile } from "./state.js";
 import { cleanName, formatCount, formatValue, placeOf, shortName, sourceUrl } from "./format.js";

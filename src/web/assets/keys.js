@@ -75,10 +75,10 @@ function belongsToWidget(event) {
 	);
 }
 
-function tableActions() {
+function tableActions(rows) {
 	const found = new Map();
 
-	for (const [keys, action] of KEY_TABLE)
+	for (const [keys, action] of rows)
 		for (const key of action ? keys.split(" ") : [])
 			found.set(key, action);
 	return found;
@@ -86,11 +86,11 @@ function tableActions() {
 
 /**
  * Sends keys to the page's own table first, then to the actions.
- * @param {{page: () => any, actions: Record<string, (event: KeyboardEvent, key: string) => any>, enabled: () => boolean}} options
+ * @param {{page: () => any, actions: Record<string, (event: KeyboardEvent, key: string) => any>, enabled: () => boolean, table?: string[][]}} options
  * An action that returns false leaves the key to the browser.
  */
 export function listenToKeys(options) {
-	const table = tableActions();
+	const table = tableActions(options.table || KEY_TABLE);
 
 	document.addEventListener("keydown", event => {
 		if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open], [role=menu]"))

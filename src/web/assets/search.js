@@ -1,6 +1,6 @@
 // The search box. The server looks, so that highlight, filter and command line agree on regexps.
 import { h, icon, iconButton, selectField, textButton } from "./dom.js";
-import { isAbort } from "./api.js";
+import { isAbort } from "./request.js";
 import { isSingleFile } from "./state.js";
 import { formatCount, quoteRegexp } from "./format.js";
 

@@ -69,7 +69,7 @@ export function isSingleFile() {
 }
 
 /** @returns {Readonly<Record<string, string>>} page and parameters */
-export function parseState(location) {
+export function parseState(location, pages = PAGE_IDS) {
 	const where = isSingleFile() ? location.hash.slice(1) : location.pathname.replace(/^.*\//, "") + location.search;
 	const at = where.indexOf("?");
 	const page = at < 0 ? where : where.slice(0, at);
@@ -78,7 +78,7 @@ export function parseState(location) {
 	for (const [key, value] of new URLSearchParams(at < 0 ? "" : where.slice(at)))
 		if (value !== "")
 			state[key] = value;
-	state.page = PAGE_IDS.includes(page) ? page : "flamegraph";
+	state.page = pages.includes(page) ? page : pages[0];
 	return Object.freeze(state);
 }
 
@@ -120,9 +120,10 @@ export function sameFilters(a, b) {
 /**
  * Holds the state, keeps it in the URL and the history, and can undo filters.
  * @param {(state: any, before: any) => void} changed
+ * @param {string[]} [pages] names of the pages; the first is where people begin
  */
-export function createStore(changed) {
-	let state = parseState(location);
+export function createStore(changed, pages) {
+	let state = parseState(location, pages);
 	let undone = [],
 		done = [];
 
@@ -167,7 +168,7 @@ export function createStore(changed) {
 	window.addEventListener("popstate", () => {
 		const before = state;
 
-		state = parseState(location);
+		state = parseState(location, pages);
 		changed(state, before);
 	});
 	return {

@@ -1,0 +1,137 @@
+// Which profiles a page is about: service, type, conditions, window of time; as parameters of the URL that go with
+// people from page to page.
+import { h, selectField } from "../dom.js";
+import { cleanName } from "../format.js";
+
+/** Parameters that mean the same on every page. */
+export const SELECTION_KEYS = ["service", "type", "query", "from", "to"];
+
+/** The part of a state that goes to other pages. */
+export function carried(state) {
+	return Object.fromEntries(SELECTION_KEYS.filter(key => key in state).map(key => [key, state[key]]));
+}
+
+/** Windows that end now, the first is the usual one. */
+export const SPANS = [
+	["1h", "Last hour"],
+	["6h", "Last 6 hours"],
+	["1d", "Last 24 hours"],
+	["7d", "Last 7 days"],
+	["30d", "Last 30 days"],
+	["90d", "Last 90 days"],
+];
+
+const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+
+/** Seconds since 1970 of "now-1h", "1700000000.5" or RFC 3339; NaN if it is none of these. */
+export function parseTime(text, now = Date.now() / 1000) {
+	const relative = /^now(?:-(\d+)([smhdw]))?$/.exec(text || "");
+
+	if (relative)
+		return now - (relative[1] ? Number(relative[1]) * UNIT_SECONDS[relative[2]] : 0);
+	return /^\d+(\.\d+)?$/.test(text || "") ? Number(text) : Date.parse(text) / 1000;
+}
+
+/** The window of a state in seconds since 1970: {from, to, isLive}; it is live if it ends now. */
+export function windowOf(state, span = "1h") {
+	const now = Date.now() / 1000,
+		isLive = !state.to || state.to.startsWith("now");
+	const to = state.to ? parseTime(state.to, now) : now,
+		from = parseTime(state.from || "now-" + span, now);
+
+	return { from: Number.isFinite(from) ? from : now - 3600, to: Number.isFinite(to) ? to : now, isLive };
+}
+
+/** What requests need of a state: the parameters of a selection, with times in seconds. */
+export function selectionParams(state, span) {
+	const { from, to } = windowOf(state, span);
+
+	return { service: state.service, type: state.type, query: state.query, from: from.toFixed(3), to: to.toFixed(3) };
+}
+
+/** A time in the person's own zone; short: only what is needed within a day. */
+export function timeText(seconds, isShort) {
+	const date = new Date(seconds * 1000),
+		two = n => String(n).padStart(2, "0");
+	const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
+
+	return isShort ? clock : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock}:${two(date.getSeconds())}`;
+}
+
+const AGES = [
+	[90, 1, "s"],
+	[5400, 60, "min"],
+	[172800, 3600, "h"],
+	[Infinity, 86400, "d"],
+];
+
+/** "3 min ago" of RFC 3339 or of seconds; "never" of null. */
+export function agoText(time, now = Date.now() / 1000) {
+	const seconds = typeof time === "string" ? Date.parse(time) / 1000 : time;
+
+	if (!seconds)
+		return "never";
+	const age = Math.max(0, now - seconds),
+		[, unit, name] = AGES.find(row => age < row[0]);
+
+	return age < 2 ? "now" : `${Math.round(age / unit)} ${name} ago`;
+}
+
+/** A select of windows that end now; another one is shown as it is. */
+export function spanField(ctx, span = "1h") {
+	const element = selectField("Time", [], "", value => {
+		if (value !== "other")
+			ctx.set({ from: value === span ? null : "now-" + value, to: null });
+	});
+	const select = element.querySelector("select");
+
+	element.update = state => {
+		const relative = /^now-(\w+)$/.exec(state.from || "now-" + span)?.[1],
+			isKnown = relative && (!state.to || state.to === "now") && SPANS.some(([value]) => value === relative);
+		const { from, to } = windowOf(state, span);
+		const other = isKnown ? [] : [["other", `${timeText(from)} – ${timeText(to, to - from < 86400)}`]];
+
+		select.replaceChildren(...[...SPANS, ...other].map(([value, text]) => h("option", { value }, text)));
+		select.value = isKnown ? relative : "other";
+	};
+	return element;
+}
+
+/** A select of names; the one of the state is there even if nobody has it. `all`: the text for none. */
+export function nameField(ctx, label, key, all) {
+	const element = selectField(label, [], "", value => ctx.set({ [key]: value || null }));
+	const select = element.querySelector("select");
+	let names = [];
+
+	element.setNames = next => {
+		names = next;
+		element.update(ctx.state);
+	};
+	element.update = state => {
+		const value = state[key] || "",
+			shown = value && !names.includes(value) ? [value, ...names] : names;
+
+		select.replaceChildren(...(all ? [h("option", { value: "" }, all)] : []), ...shown.map(name => h("option", { value: name }, cleanName(name, 60))));
+		select.value = value;
+	};
+	return element;
+}
+
+/** A field for conditions such as version=~"1.*". */
+export function queryField(ctx) {
+	const input = h("input", {
+		type: "search",
+		class: "query",
+		placeholder: 'Labels: version=~"1.*", region="eu"',
+		"aria-label": "Conditions over labels",
+		spellcheck: "false",
+		autocomplete: "off",
+	});
+
+	input.addEventListener("change", () => ctx.set({ query: input.value.trim() || null }));
+	input.update = state => {
+		if (document.activeElement !== input)
+			input.value = state.query || "";
+	};
+	return input;
+}

@@ -92,19 +92,26 @@ static int higher_first(const void *a, const void *b)
 	return str_cmp(((const struct store_line *)a)->name, ((const struct store_line *)b)->name);
 }
 
-static void put_line(struct buf *out, const struct store_line *line)
+static void put_line(struct buf *out, const struct store_line *line, bool has_levels)
 {
 	buf_puts(out, "{\"name\":");
 	json_put(out, line->name);
 	buf_puts(out, ",\"unit\":");
 	json_put(out, line->unit);
+	if (has_levels)
+		buf_printf(out, ",\"per_second\":%s", line->is_gauge ? "false" : "true");
 	buf_puts(out, ",\"points\":[");
 	for (size_t i = 0; i < line->n; i++) {
 		buf_puts(out, i ? ",[" : "[");
 		json_number(out, (double)line->points[i].time / 1e9);
 		buf_char(out, ',');
 		json_number(out, line->points[i].value);
-		buf_printf(out, ",%llu]", (unsigned long long)line->points[i].nprofiles);
+		buf_printf(out, ",%llu", (unsigned long long)line->points[i].nprofiles);
+		if (has_levels) {
+			buf_char(out, ',');
+			json_number(out, line->points[i].level);
+		}
+		buf_char(out, ']');
 	}
 	buf_puts(out, "]}");
 }
@@ -131,7 +138,7 @@ static bool run_series(struct request *q, struct buf *out, struct err *e)
 	buf_printf(out, ",\"total\":%zu,\"lines\":[", n);
 	for (size_t i = 0; i < n && i < limit && !stop_asked(q->stop); i++) {
 		buf_puts(out, i ? ",\n" : "\n");
-		put_line(out, &lines[i]);
+		put_line(out, &lines[i], request_int(q, "levels"));
 	}
 	buf_puts(out, "]}\n");
 	return true;
@@ -167,6 +174,12 @@ static const struct param series_params[] = {
 	  .kind = PARAM_FLAG,
 	  .initial = "false",
 	  .help = "Of the function: only what it takes itself." },
+	{ .name = "levels",
+	  .kind = PARAM_FLAG,
+	  .initial = "false",
+	  .help = "Points have a fourth number: how much it is at a time, all series together. Of "
+		  "what is counted that is so much per second, as nanoseconds of CPU per second of "
+		  "its profiles' durations; of gauges it is the value." },
 	{ .name = "step",
 	  .kind = PARAM_DURATION,
 	  .help = "Time between points, such as 1m. If it is not given, one that makes about 100 "

@@ -1,9 +1,12 @@
 /* series.c - values over time. */
 #include <stdlib.h>
 
+#include "base/int.h"
 #include "store/by.h"
 #include "store/meaning.h"
 #include "store/scan.h"
+
+enum { MAX_PROCESSES = 64 }; /* that are told apart for the level of a series */
 
 struct chart_line {
 	uint32_t name, unit; /* strings */
@@ -13,7 +16,7 @@ struct chart_line {
 struct point {
 	uint32_t line;
 	int64_t time;
-	double value;
+	double value, level;
 	uint64_t nprofiles;
 };
 
@@ -24,6 +27,9 @@ struct run {
 	int64_t time;
 	double sum, last, max;
 	uint64_t nprofiles;
+	int64_t duration, first, end; /* of its profiles: sum; time of the first and of the last */
+	int64_t processes[MAX_PROCESSES];
+	size_t nprocesses; /* at least so many push under the same labels */
 };
 
 struct charting {
@@ -84,6 +90,60 @@ static double run_value(const struct charting *c)
 	}
 }
 
+/* ---- levels */
+
+/* How much of the step is asked for. */
+static double step_time(const struct charting *c)
+{
+	const struct store_query *q = &c->params->query;
+	int64_t from = c->run.time, to = int_add(from, c->params->step);
+
+	from = q->from > from ? q->from : from;
+	to = q->to < to ? q->to : to;
+	return to > from ? (double)to - (double)from : 1;
+}
+
+/* For how much of it the series was there: from the first profile to the last, and as long after it
+ * as they are apart. One that has too few profiles to tell was there all the time. */
+static double covered_time(const struct charting *c, double nprocesses)
+{
+	double n = (double)c->run.nprofiles / nprocesses, all = step_time(c);
+	double time = n > 1.5 ? ((double)c->run.end - (double)c->run.first) * n / (n - 1) : all;
+
+	return time < all && time > 0 ? time : all;
+}
+
+/* store_point.level of one series. Its profiles may be of several processes at a time, and may be
+ * of a small part of their time. */
+static double run_level(const struct charting *c)
+{
+	double nprocesses = c->run.nprocesses ? (double)c->run.nprocesses : 1;
+	double duration = (double)c->run.duration, covered;
+
+	if (c->how == STORE_MEAN)
+		return c->run.nprofiles ? nprocesses * c->run.sum / (double)c->run.nprofiles : 0;
+	if (c->how != STORE_SUM)
+		return run_value(c);
+	covered = covered_time(c, nprocesses);
+	if (duration <= 0)
+		return run_value(c) * 1e9 / step_time(c);
+	/* Sums of minutes do not say of how many processes they are, but may be longer than time.
+	 */
+	if (nprocesses < duration / covered)
+		nprocesses = duration / covered;
+	return run_value(c) * 1e9 / duration * nprocesses * covered / step_time(c);
+}
+
+static void note_process(struct run *run, int64_t process)
+{
+	if (!process || run->nprocesses == MAX_PROCESSES)
+		return;
+	for (size_t i = 0; i < run->nprocesses; i++)
+		if (run->processes[i] == process)
+			return;
+	run->processes[run->nprocesses++] = process;
+}
+
 /* Ends the run: its value goes to its point. */
 static bool end_run(struct charting *c, struct err *e)
 {
@@ -98,6 +158,7 @@ static bool end_run(struct charting *c, struct err *e)
 	if (i == c->points.n)
 		vec_push(&c->points, (struct point){ .line = run->line, .time = run->time });
 	c->points.at[i].value += run_value(c);
+	c->points.at[i].level += run_level(c);
 	c->points.at[i].nprofiles += run->nprofiles;
 	if (c->points.n > c->max_points)
 		return err_set(e, ERR_LIMIT,
@@ -130,12 +191,19 @@ static bool add_value(struct charting *c, const struct scan_row *row, uint32_t l
 	    !end_run(c, e))
 		return false;
 	if (!run->series)
-		*run = (struct run){ row->series, line, time, 0, 0, value, 0 };
+		*run = (struct run){ .series = row->series,
+				     .line = line,
+				     .time = time,
+				     .max = value,
+				     .first = row->time };
 	run->sum += value;
 	run->last = value;
 	if (value > run->max)
 		run->max = value;
 	run->nprofiles += row->nprofiles;
+	run->duration = int_add(run->duration, row->duration);
+	run->end = row->last;
+	note_process(run, row->process);
 	return true;
 }
 
@@ -284,9 +352,11 @@ static void make_lines(struct charting *c, struct arena *a, struct store_line **
 			line = &(*lines)[(*n)++];
 			*line = (struct store_line){ .name = copy_string(a, c, from->name),
 						     .unit = copy_string(a, c, from->unit),
+						     .is_gauge = c->how != STORE_SUM,
 						     .points = &to[i] };
 		}
-		to[i] = (struct store_point){ p->time, p->value / n_profiles, p->nprofiles };
+		to[i] = (struct store_point){ p->time, p->value / n_profiles, p->nprofiles,
+					      p->level };
 		line->n++;
 	}
 }

@@ -193,9 +193,13 @@ struct store_point {
 	int64_t time;
 	double value;
 	uint64_t nprofiles;
+	/* How much it is at a time, all series together: of what is counted so much per second of
+	 * its profiles' durations, or of the step if they have none; of gauges their means. */
+	double level;
 };
 struct store_line {
 	struct str name, unit;
+	bool is_gauge;
 	struct store_point *points;
 	size_t n;
 };

@@ -45,7 +45,7 @@ await test("compare: counts are named", async () => {
 });
 
 await test("compare: per second when both say how long they took, and what differs", async () => {
-	await page.route("**/api/v1/meta", async route => {
+	await page.route("**/api/v1/meta*", async route => {
 		const answer = await (await route.fetch()).json();
 		Object.assign(answer.profiles[0], { duration_nanos: 1e10, build_id: "aaaa1111" });
 		Object.assign(answer.profiles[1], { duration_nanos: 1e9, build_id: "bbbb2222", period: 5e6 });
@@ -56,7 +56,7 @@ await test("compare: per second when both say how long they took, and what diffe
 	const warnings = (await page.locator("main .compare-warning").allTextContents()).join(" ");
 	for (const text of ["periods differ: 10ms of cpu and 5ms of cpu", "durations differ: 10s and 1s", "build IDs of the binaries differ: aaaa1111 and bbbb2222"])
 		equal(warnings.includes(text), true, text);
-	await page.unroute("**/api/v1/meta");
+	await page.unroute("**/api/v1/meta*");
 });
 
 await test("compare: widths by either side, the larger one, or what changed; N and ✕", async () => {

@@ -1,7 +1,11 @@
 // Which profiles a page is about: service, type, conditions, window of time; as parameters of the URL that go with
 // people from page to page.
 import { h, selectField } from "../dom.js";
-import { cleanName } from "../format.js";
+import { cleanName, formatValue } from "../format.js";
+import { queryText } from "../request.js";
+
+/** How often pages that show what happens now ask again. */
+export const REFRESH_MS = 30000;
 
 /** Parameters that mean the same on every page. */
 export const SELECTION_KEYS = ["service", "type", "query", "from", "to"];
@@ -134,4 +138,30 @@ export function queryField(ctx) {
 			input.value = state.query || "";
 	};
 	return input;
+}
+
+/**
+ * The address of a page of the viewer (/ui/) for a selection, as selectionParams makes it, or {id}; with a second one
+ * the two are compared: the first is before, the second after.
+ */
+export function viewerUrl(page, a, b) {
+	const sides = b ? { a: queryText(a), b: queryText(b) } : { a: queryText(a) };
+
+	return `ui/${page}?${queryText(sides)}`;
+}
+
+/** What is measured at a time, as the level of a series: CPU time per second is cores. */
+export function levelText(level, unit, isPerSecond) {
+	if (isPerSecond && unit === "nanoseconds") {
+		const cores = level / 1e9,
+			digits = cores >= 100 ? 0 : cores >= 10 ? 1 : cores >= 0.01 || !cores ? 2 : 4;
+
+		return `${cores.toFixed(digits)} ${cores.toFixed(digits) === "1.00" ? "core" : "cores"}`;
+	}
+	return formatValue(level, unit) + (isPerSecond ? "/s" : "");
+}
+
+/** The type that is meant if nobody says: cpu, if there is one. */
+export function usualType(names) {
+	return names.find(name => name === "cpu") || names.find(name => /cpu/i.test(name)) || names[0];
 }

@@ -1,10 +1,414 @@
-import { pageNote } from "../pages.js";
+// The Timeline page: how much a selection uses over time, by a label; a window of it opens in the viewer, two are compared.
+import { h, clear, segmented, selectField, textButton } from "../dom.js";
+import { cleanName, formatCount, formatValue } from "../format.js";
+import { VirtualTable } from "../table.js";
+import { latest, pageNote } from "../pages.js";
+import { TimeChart, lineColor } from "./chart.js";
+import { REFRESH_MS, levelText, nameField, queryField, selectionParams, spanField, timeText, usualType, viewerUrl, windowOf } from "./selection.js";
 
-export const timelinePage = {
-	id: "timeline",
-	title: "Timeline",
-	mount(element) {
-		element.append(pageNote("Not there yet"));
-		return { update() {} };
-	},
-};
+const SPAN = "1d",
+	MOST_LINES = 20,
+	MOST_PROFILES = 500,
+	MOST_MARKERS = 12,
+	NO_LABEL = "(none)";
+
+/** Steps that people know; the chart has a point for two pixels at most. */
+const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800];
+
+/** Types of values of well-known profiles, the usual one first. */
+const SAMPLE_TYPES = [
+	[/heap|alloc|mem/i, ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"]],
+	[/cpu|profile/i, ["cpu", "samples"]],
+	[/mutex|block|lock|contention/i, ["delay", "contentions"]],
+];
+
+const sampleTypes = type => SAMPLE_TYPES.find(([pattern]) => pattern.test(type || ""))?.[1] || [];
+
+function stepOf(from, to, pixels) {
+	return STEPS.find(step => (to - from) / step <= pixels / 2) || STEPS[STEPS.length - 1];
+}
+
+/** "w=from,to" of the URL. */
+function rangeOf(text) {
+	const [from, to] = (text || "").split(",").map(Number);
+
+	return from > 0 && to > from ? [from, to] : null;
+}
+
+const rangeText = range => (range ? range.map(time => Number(time.toFixed(3))).join(",") : null);
+
+function spanText([from, to]) {
+	const isDay = timeText(from).slice(0, 10) === timeText(to).slice(0, 10);
+
+	return `${timeText(from)} – ${isDay ? timeText(to).slice(11) : timeText(to)} (${formatValue(Math.round(to - from) * 1e9, "nanoseconds")})`;
+}
+
+function mountTimeline(element, ctx) {
+	const fields = {
+		service: nameField(ctx, "Service", "service", "all services"),
+		type: nameField(ctx, "Type", "type", ""),
+		by: nameField(ctx, "By", "by", "nothing"),
+		value: selectField("Value", [], "", value => ctx.set({ st: value || null })),
+		span: spanField(ctx, SPAN),
+		query: queryField(ctx),
+	};
+	const mode = segmented("Chart", [{ value: "area", text: "Stacked" }, { value: "lines", text: "Lines" }, { value: "table", text: "Table" }], "area", value => ctx.set({ mode: value === "area" ? null : value }));
+	const fn = h("input", { type: "text", class: "query", placeholder: "Function to overlay", "aria-label": "Function to overlay, by its whole name", spellcheck: "false" });
+	const note = h("p", { class: "chart-note muted", role: "status" }),
+		plot = h("div", { class: "plot" }),
+		legend = h("ul", { class: "chart-legend", "aria-label": "Lines" }),
+		actions = h("div", { class: "page-bar window-bar", role: "group", "aria-label": "Window" }),
+		single = h("section", { class: "single", "aria-label": "Profiles in the window" });
+	const run = latest(ctx, plot),
+		runList = latest(ctx, single),
+		runNames = latest(ctx, actions);
+	let chart = null,
+		data = null,
+		key = "",
+		listKey = "",
+		namesKey = "",
+		list = null,
+		types = [],
+		theme = ctx.theme,
+		timer = 0,
+		cursor = -1;
+
+	element.classList.add("timeline");
+	element.append(
+		h("div", { class: "toolbar wrap" }, fields.service, fields.type, fields.value, fields.by, fields.query, fields.span),
+		h("div", { class: "toolbar wrap" }, mode, fn, note),
+		plot, legend, actions, single
+	);
+	fn.addEventListener("change", () => ctx.set({ fn: fn.value.trim() || null }));
+
+	// ---- what is chosen
+
+	const typeOf = state => state.type || usualType(types) || "";
+	const byOf = state => state.by ?? (state.service ? "" : "service");
+	const selection = (state, range) => {
+		const params = { ...selectionParams(state, SPAN), type: typeOf(state) };
+
+		return range ? { ...params, from: range[0].toFixed(3), to: range[1].toFixed(3) } : params;
+	};
+	/** A name is a condition only of what it is grouped by. */
+	const format = level => (data?.lines[0] ? levelText(level, data.lines[0].unit, data.lines[0].per_second) : String(level));
+
+	async function loadNames(signal) {
+		const { service, query } = ctx.state;
+		const [services, found, labels] = await Promise.all([
+			ctx.api.get("services", { limit: 10000 }, { signal }),
+			ctx.api.get("types", { service, query }, { signal }),
+			ctx.api.get("labels", { service, query }, { signal }),
+		]);
+
+		types = found.types.map(type => type.name);
+		fields.service.setNames(services.services.map(item => item.name));
+		fields.type.setNames(types);
+		fields.by.setNames(["service", ...labels.labels.map(label => label.name)]);
+		update(ctx.state);
+	}
+
+	// ---- the chart
+
+	async function load(signal) {
+		const { state } = ctx,
+			{ from, to } = windowOf(state, SPAN),
+			type = typeOf(state);
+
+		if (!type) {
+			showNothing();
+			return;
+		}
+		const start = performance.now(),
+			step = stepOf(from, to, Math.max(200, plot.clientWidth || 800)),
+			params = { ...selection(state), step: `${step}s`, levels: true, sample_type: state.st };
+		const [series, overlay, versions] = await Promise.all([
+			ctx.api.get("series", { ...params, by: byOf(state), limit: MOST_LINES }, { signal }),
+			state.fn ? ctx.api.get("series", { ...params, function: state.fn }, { signal }) : null,
+			state.service ? ctx.api.get("labels/version", { service: state.service, limit: 100 }, { signal }).catch(() => null) : null,
+		]);
+
+		data = {
+			from, to, step: series.step, total: series.total,
+			lines: series.lines.map((line, i) => ({ ...line, color: i })),
+			overlay: overlay?.lines[0] || null,
+			markers: (versions?.values || []).filter(value => value.name && value.first).map(value => ({ time: Date.parse(value.first) / 1000, text: value.name }))
+				.filter(({ time }) => time > from && time < to).slice(-MOST_MARKERS),
+			queryMs: performance.now() - start,
+		};
+		show();
+	}
+
+	function shownLines() {
+		const { only } = ctx.state;
+
+		return only === undefined ? data.lines : data.lines.filter(line => (line.name || NO_LABEL) === only);
+	}
+
+	function show() {
+		const { state } = ctx;
+
+		note.textContent = "";
+		if (!data.lines.length) {
+			showNothing();
+			return;
+		}
+		const lines = shownLines(),
+			isTable = state.mode === "table";
+
+		if (isTable || !chart)
+			clearPlot();
+		if (isTable) {
+			plot.append(dataTable(lines));
+		} else {
+			chart = chart || new TimeChart(plot, {
+				label: "Values over time", theme: () => ctx.theme, format, announce: ctx.announce,
+				onWindow: (kind, range) => ctx.set(kind === "base" ? { b: rangeText(range) } : { w: rangeText(range) }),
+				onCursor: i => {
+					cursor = i;
+					showLegend();
+				},
+			});
+			chart.setRanges({ window: rangeOf(state.w), base: rangeOf(state.b) });
+			chart.setData({ ...data, lines, isStacked: state.mode !== "lines" });
+			data.drawMs = chart.drawMs;
+		}
+		note.textContent = data.total > data.lines.length ? `The ${data.lines.length} highest of ${formatCount(data.total)} lines.` : state.fn && !data.overlay ? "No samples have this function." : "";
+		showLegend();
+	}
+
+	function clearPlot() {
+		chart?.destroy();
+		chart = null;
+		clear(plot);
+	}
+
+	function showNothing() {
+		clearPlot();
+		clear(legend);
+		plot.append(pageNote("Nothing to show", h("p", {}, types.length ? "No profiles came in that fit, in this time." : "There are no profiles of this selection.")));
+	}
+
+	/** The chart for those who cannot see it. */
+	function dataTable(lines) {
+		const host = h("div", { class: "fill-body" });
+		const rows = new Map();
+
+		lines.forEach((line, k) => line.points.forEach(point => {
+			const row = rows.get(point[0]) || rows.set(point[0], { time: point[0], levels: [] }).get(point[0]);
+
+			row.levels[k] = point[3];
+		}));
+		new VirtualTable(host, ctx, {
+			label: "Values over time", file: "timeline", sort: [{ key: "time", down: true }],
+			columns: [
+				{ key: "time", title: "Time", width: 170, get: row => row.time, text: row => timeText(row.time) },
+				...lines.map((line, k) => ({ key: `line${k}`, title: cleanName(line.name, 40) || "Value", number: true, width: 120, get: row => row.levels[k] ?? 0, text: row => (row.levels[k] === undefined ? "" : levelText(row.levels[k], line.unit, line.per_second)) })),
+				{ key: "rest", title: "", get: () => "" },
+			],
+		}).setRows([...rows.values()]);
+		return host;
+	}
+
+	function showLegend() {
+		const { only } = ctx.state,
+			at = cursor >= 0 && chart ? chart.timeAt(cursor) : null;
+		const levelOf = line => {
+			const points = at === null ? line.points.slice(-1) : line.points.filter(point => Math.abs(point[0] - at) < data.step / 2);
+
+			return points.length ? levelText(points[0][3], line.unit, line.per_second) : "–";
+		};
+		const item = line => {
+			const name = line.name || NO_LABEL,
+				isOnly = only === name;
+
+			return h("li", {}, textButton(
+				[h("i", { class: "swatch", style: { background: lineColor(ctx.theme, line.color) }, "aria-hidden": "true" }), h("span", { class: "name" }, cleanName(line.name, 60) || (byOf(ctx.state) ? NO_LABEL : "all")), h("span", { class: "num" }, levelOf(line))],
+				() => ctx.set({ only: isOnly ? null : name }),
+				"legend-item", { "aria-pressed": String(isOnly), title: isOnly ? "Show all" : "Show only this" }
+			));
+		};
+		const overlay = data.overlay && h("li", { class: "legend-item" }, h("i", { class: "swatch dashed", "aria-hidden": "true" }), h("span", { class: "name" }, cleanName(ctx.state.fn, 80)), h("span", { class: "num" }, levelOf(data.overlay)));
+
+		// What has the focus must keep it.
+		if (legend.contains(document.activeElement) && legend.children.length)
+			[...data.lines].forEach((line, i) => {
+				const button = legend.children[i]?.querySelector("button");
+
+				button?.setAttribute("aria-pressed", String(only === (line.name || NO_LABEL)));
+			});
+		else
+			clear(legend).append(...(at === null ? [] : [h("li", { class: "at" }, timeText(at))]), ...data.lines.map(item), ...(overlay ? [overlay] : []));
+	}
+
+	// ---- what can be done with the window
+
+	function showActions(state) {
+		const window = rangeOf(state.w),
+			base = rangeOf(state.b),
+			{ from, to } = windowOf(state, SPAN),
+			shown = window || [from, to];
+		const link = (page, text, className = "btn") => h("a", { class: className, href: viewerUrl(page, selection(state, shown)) }, text);
+
+		clear(actions).append(
+			h("span", {}, h("strong", {}, window ? "Window " : "All "), spanText(shown)),
+			link("flamegraph", "Flame graph", "btn primary"), link("top", "Top"), link("graph", "Graph"),
+			...(base ? [h("a", { class: "btn", href: viewerUrl("compare", selection(state, base), selection(state, shown)) }, "Compare with the baseline")] : []),
+			...(window ? [textButton("Zoom in", zoomIn, "btn"), textButton("Make it the baseline", makeBase, "btn"), textButton("Clear", clearWindows, "btn quiet")] : []),
+			...(base
+				? [h("span", { class: "base-text" }, h("strong", {}, "Baseline "), spanText(base)), ...(window ? [] : [textButton("Clear", clearWindows, "btn quiet")])]
+				: window ? [] : [h("span", { class: "muted" }, "Drag over the chart to choose a window, with Shift a baseline.")])
+		);
+	}
+
+	function zoomIn() {
+		const window = rangeOf(ctx.state.w);
+
+		if (window)
+			ctx.set({ from: window[0].toFixed(3), to: window[1].toFixed(3), w: null });
+	}
+
+	function zoomOut() {
+		const { from, to } = windowOf(ctx.state, SPAN),
+			half = (to - from) / 2,
+			end = Math.min(to + half, Date.now() / 1000);
+
+		ctx.set({ from: (from - half).toFixed(3), to: end.toFixed(3) });
+	}
+
+	function makeBase() {
+		if (ctx.state.w)
+			ctx.set({ b: ctx.state.w, w: null });
+	}
+
+	function clearWindows() {
+		ctx.set({ w: null, b: null });
+		chart?.element.focus({ preventScroll: true });
+	}
+
+	const openPage = page => {
+		const { state } = ctx,
+			{ from, to } = windowOf(state, SPAN);
+
+		location.assign(viewerUrl(page, selection(state, rangeOf(state.w) || [from, to])));
+	};
+
+	function compare() {
+		const base = rangeOf(ctx.state.b),
+			{ from, to } = windowOf(ctx.state, SPAN);
+
+		if (base)
+			location.assign(viewerUrl("compare", selection(ctx.state, base), selection(ctx.state, rangeOf(ctx.state.w) || [from, to])));
+		else
+			ctx.toast("Choose a baseline first: drag with Shift, or press B");
+	}
+
+	// ---- single profiles
+
+	async function loadList(signal) {
+		const window = rangeOf(ctx.state.w),
+			only = ctx.state.only !== undefined && byOf(ctx.state) ? { [byOf(ctx.state)]: ctx.state.only } : {};
+		const found = await ctx.api.get("profiles", { ...selection(ctx.state, window), limit: MOST_PROFILES }, { signal });
+		const labelText = row => row.labels.map(label => `${label.key}=${label.value}`).join(", ");
+		const rows = found.profiles.filter(row => Object.entries(only).every(([name, value]) => (name === "service" ? row.service : row.labels.find(label => label.key === name)?.value || NO_LABEL) === value)).reverse();
+		const open = row => viewerUrl("flamegraph", { id: row.id });
+
+		list?.destroy();
+		clear(single).append(h("h2", {}, `${formatCount(rows.length)}${found.more ? " newest" : ""} profiles in the window`));
+		list = new VirtualTable(single, ctx, {
+			label: "Profiles in the window", file: "profiles", rowKey: row => row.id, sort: [{ key: "created", down: true }], empty: "None.",
+			onOpen: row => location.assign(open(row)),
+			columns: [
+				{ key: "created", title: "Time", width: 180, get: row => Date.parse(row.created), render: (cell, row) => cell.append(h("a", { class: "row-link", href: open(row) }, timeText(Date.parse(row.created) / 1000))) },
+				{ key: "service", title: "Service", width: 160, get: row => row.service, text: row => cleanName(row.service, 120) },
+				{ key: "labels", title: "Labels", min: 160, get: labelText, text: row => cleanName(labelText(row), 400) },
+				{ key: "samples", title: "Samples", width: 90, number: true, get: row => row.samples, text: row => formatCount(row.samples) },
+				{ key: "bytes", title: "Stored", width: 90, number: true, get: row => row.bytes, text: row => formatValue(row.bytes, "bytes") },
+			],
+		});
+		list.setRows(rows);
+	}
+
+	function closeList() {
+		runList.stop();
+		list?.destroy();
+		list = null;
+		clear(single);
+	}
+
+	// ---- state
+
+	function updateFields(state) {
+		const known = sampleTypes(typeOf(state)),
+			select = fields.value.querySelector("select");
+
+		for (const field of [fields.service, fields.span, fields.query])
+			field.update(state);
+		fields.type.update({ type: typeOf(state) });
+		fields.by.update({ by: byOf(state) });
+		fields.value.hidden = !known.length && !state.st;
+		select.replaceChildren(...[...new Set([...known, ...(state.st ? [state.st] : [])])].map(name => h("option", { value: name === known[0] ? "" : name }, cleanName(name, 40))));
+		select.value = state.st && state.st !== known[0] ? state.st : "";
+		mode.set(state.mode || "area");
+		if (document.activeElement !== fn)
+			fn.value = state.fn || "";
+	}
+
+	function update(state) {
+		const names = JSON.stringify([state.service, state.query]),
+			next = JSON.stringify([state.service, typeOf(state), state.query, state.from, state.to, byOf(state), state.st, state.fn]),
+			nextList = state.w ? JSON.stringify([next, state.w, state.only]) : "";
+
+		updateFields(state);
+		if (names !== namesKey) {
+			namesKey = names;
+			runNames(loadNames);
+			return;
+		}
+		if (!types.length && !state.type) {
+			if (!actions.hasAttribute("aria-busy"))
+				showNothing();
+			return;
+		}
+		showActions(state);
+		if (next !== key) {
+			key = next;
+			run(load);
+		} else if (data) {
+			show();
+		}
+		if (theme !== ctx.theme) {
+			theme = ctx.theme;
+			chart?.draw();
+		}
+		if (nextList !== listKey) {
+			listKey = nextList;
+			nextList ? runList(loadList) : closeList();
+		}
+	}
+
+	timer = setInterval(() => !document.hidden && data && windowOf(ctx.state, SPAN).isLive && !ctx.state.w && run(load), REFRESH_MS);
+	return {
+		update,
+		keys: {
+			b: makeBase, c: compare, Enter: () => (document.activeElement === chart?.element ? openPage("flamegraph") : false),
+			"+": zoomIn, "-": zoomOut, Escape: clearWindows,
+		},
+		keyHelp: [
+			["ArrowLeft ArrowRight Home End", "Move along the chart"], ["Shift+ArrowLeft Shift+ArrowRight", "Choose a window"], ["b", "Make the window the baseline"],
+			["c", "Compare the window with the baseline"], ["Enter", "Flame graph of the window"], ["+ -", "Zoom into the window, and out"], ["Escape", "Clear window and baseline"],
+		],
+		get stats() {
+			return { lines: data?.lines.length, points: data?.lines.reduce((sum, line) => sum + line.points.length, 0), queryMs: data?.queryMs, drawMs: chart?.drawMs, rect: chart?.element.getBoundingClientRect().toJSON() };
+		},
+		destroy() {
+			clearInterval(timer);
+			run.stop();
+			runNames.stop();
+			closeList();
+			clearPlot();
+		},
+	};
+}
+
+export const timelinePage = { id: "timeline", title: "Timeline", mount: mountTimeline };

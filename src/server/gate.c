@@ -403,6 +403,8 @@ static bool check_memory(struct call *c)
 
 	if ((!is_ingest(v) && !is_query(v)) || !limits_is_short(c->server->limits))
 		return true;
+	while (web_site_shed(c->server->site))
+		;
 	http_server_shed(http_call_server(c->http));
 	gate_refuse(c, 503, "max-memory",
 		    "the server has as much memory as --max-memory allows; "

@@ -11,6 +11,8 @@
 #include "server/limits.h"
 #include "server/routes.h"
 
+enum { ANSWERS_PART = 16 }; /* of the memory for requests */
+
 static const struct param selection_params[] = {
 	PARAM_SELECT,
 	{ .name = "from", .kind = PARAM_TIME, .help = "The window's start." },
@@ -23,16 +25,16 @@ static const struct endpoint selection = { .path = "a selection",
 
 /* ---- selections */
 
+/* The target keeps what it is made of. */
 static bool parse_key(struct arena *a, struct str key, struct http_target *t, struct err *e)
 {
-	struct buf text = { 0 };
-	bool ok;
+	struct str text = { NULL, key.n + 2 };
+	char *copy = arena_alloc(a, text.n);
 
-	buf_puts(&text, "/?");
-	buf_str(&text, key);
-	ok = http_target_parse(a, buf_view(&text), t, e);
-	buf_release(&text);
-	return ok;
+	memcpy(copy, "/?", 2);
+	memcpy(copy + 2, key.p, key.n);
+	text.p = copy;
+	return http_target_parse(a, text, t, e);
 }
 
 static bool is_relative(const struct http_target *t, const char *name)
@@ -214,7 +216,12 @@ static void give(void *server, uint64_t bytes)
 
 void viewer_open(struct server *s)
 {
-	s->site = web_site_new(&(struct web_source){ .load = load, .give = give, .ctx = s });
+	struct budget *memory = &s->limits->memory;
+	uint64_t answers = memory->total / ANSWERS_PART;
+
+	budget_take(memory, answers, 0, NULL); /* for good: nobody has any yet */
+	s->site = web_site_new(&(struct web_source){
+		.load = load, .give = give, .ctx = s, .answer_bytes = (size_t)answers });
 }
 
 /* ---- pages */

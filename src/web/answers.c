@@ -5,9 +5,9 @@
 
 #include "base/arena.h"
 
-void answers_init(struct answers *t)
+void answers_init(struct answers *t, size_t max_bytes)
 {
-	*t = (struct answers){ 0 };
+	*t = (struct answers){ .max_bytes = max_bytes };
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -64,7 +64,7 @@ struct http_content *answers_find(struct answers *t, const char *key)
 
 void answers_add(struct answers *t, const char *key, struct http_content *content)
 {
-	if (http_content_size(content) > ANSWERS_MAX_BYTES / 2)
+	if (http_content_size(content) > t->max_bytes / 2)
 		return;
 	pthread_mutex_lock(&t->lock);
 	if (!find(t, key)) {
@@ -72,7 +72,7 @@ void answers_add(struct answers *t, const char *key, struct http_content *conten
 		t->at[0] = (struct answer){ strcpy(xmalloc(strlen(key) + 1), key),
 					    http_content_hold(content) };
 		t->bytes += http_content_size(content);
-		while (t->n > ANSWERS_MAX || t->bytes > ANSWERS_MAX_BYTES)
+		while (t->n > ANSWERS_MAX || t->bytes > t->max_bytes)
 			drop_last(t);
 	}
 	pthread_mutex_unlock(&t->lock);

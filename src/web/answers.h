@@ -7,7 +7,6 @@
 #include "http/content.h"
 
 enum { ANSWERS_MAX = 200 };
-#define ANSWERS_MAX_BYTES ((size_t)64 << 20)
 
 struct answers {
 	pthread_mutex_t lock;
@@ -15,10 +14,10 @@ struct answers {
 		char *key;
 		struct http_content *content;
 	} at[ANSWERS_MAX + 1]; /* the one that was used last comes first */
-	size_t n, bytes;
+	size_t n, bytes, max_bytes;
 };
 
-void answers_init(struct answers *t);
+void answers_init(struct answers *t, size_t max_bytes);
 void answers_release(struct answers *t);
 /* A reference of the caller's; NULL if it is not there. */
 struct http_content *answers_find(struct answers *t, const char *key);

@@ -11,7 +11,7 @@
 #include "web/assets.h"
 #include "web/names.h"
 
-enum { BROWSER_WAIT_MS = 500 };
+enum { BROWSER_WAIT_MS = 500, MAX_ANSWER_BYTES = 64 << 20 };
 
 /* ---- settings */
 
@@ -84,7 +84,8 @@ void site_init(struct site *site)
 {
 	profiles_init(&site->profiles, &site->functions);
 	functions_init(&site->functions, site->source.load);
-	answers_init(&site->answers);
+	answers_init(&site->answers,
+		     site->source.load ? site->source.answer_bytes : (size_t)MAX_ANSWER_BYTES);
 	pthread_mutex_init(&site->settings, NULL);
 	guard_make_token(site->token);
 }

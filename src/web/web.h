@@ -32,6 +32,7 @@ struct web_source {
 		     struct session *s, struct buf *name, uint64_t *bytes, struct err *e);
 	void (*give)(void *ctx, uint64_t bytes);
 	void *ctx;
+	size_t answer_bytes; /* of answers that are kept for who asks again */
 };
 
 /* It shows profiles, and nothing else: no files of this machine, no settings, no uploads. */

@@ -39,7 +39,7 @@ static struct site *make_site(void)
 	setenv("PATH", "/nonexistent", 1); /* no Graphviz */
 	functions_init(&site.functions, false);
 	profiles_init(&site.profiles, &site.functions);
-	answers_init(&site.answers);
+	answers_init(&site.answers, 1 << 20);
 	lend(&site, &strings[0], stacks, "a");
 	lend(&site, &strings[1], changes, "b");
 	return &site;

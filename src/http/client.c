@@ -277,8 +277,8 @@ static void set_proxy(struct call *call, const char *url)
 	struct str host = host_of(url);
 	const char *proxy = getenv("HTTP_PROXY");
 
-	if (str_eq(host, STR("localhost")) || str_has_prefix(host, STR("127.")) ||
-	    str_eq(host, STR("::1")))
+	if (call->q->is_direct || str_eq(host, STR("localhost")) ||
+	    str_has_prefix(host, STR("127.")) || str_eq(host, STR("::1")))
 		call->c->set(call->curl, CURLOPT_PROXY, "");
 	else if (str_eq(scheme_of(url), STR("http")) && is_given(proxy) && !getenv("http_proxy") &&
 		 !getenv("REQUEST_METHOD"))
@@ -345,7 +345,8 @@ static void set_request(struct call *call)
 	set(call->curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	set(call->curl, CURLOPT_FOLLOWLOCATION, 1L);
+	set(call->curl, CURLOPT_FOLLOWLOCATION, q->is_direct ? 0L : 1L);
+	set(call->curl, CURLOPT_QUICK_EXIT, q->is_direct ? 1L : 0L);
 	set(call->curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
 	set(call->curl, CURLOPT_ACCEPT_ENCODING, "gzip");
 	set(call->curl, CURLOPT_USERAGENT, "kiln");

@@ -11,8 +11,9 @@
  *	http_response_release(&r);
  *	http_client_free(c);
  *
- * Up to 10 redirects are followed, proxies come from the environment, gzip is undone. Threads: many
- * may send through one client, each with a response of its own; connections are kept.
+ * Up to 10 redirects are followed, proxies come from the environment (not with is_direct), gzip is
+ *undone. Threads: many may send through one client, each with a response of its own; connections
+ *are kept.
  */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
@@ -42,6 +43,9 @@ struct http_request {
 	/* Asked before more of the body is kept, or NULL; false refuses it as too large. */
 	bool (*take)(void *ctx, size_t bytes);
 	void *take_ctx;
+	/* Of servers that others have named: redirects are not followed, no proxy is asked, and
+	 * whoever cancels does not wait for a name to be resolved. */
+	bool is_direct;
 };
 
 struct http_response {

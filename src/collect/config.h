@@ -1,0 +1,57 @@
+/* config.h - the jobs under `scrape:` in the configuration file. */
+#ifndef COLLECT_CONFIG_H
+#define COLLECT_CONFIG_H
+
+#include <stdint.h>
+
+#include "base/option.h"
+#include "collect/targets.h"
+
+#define COLLECT_SECOND INT64_C(1000000000)
+
+/* A profile that a job takes of each target. */
+struct profile_type {
+	const char *name, *path; /* "cpu", "profile"; the path is below the job's path-prefix */
+	int64_t seconds;	 /* that the target is to collect; 0: it answers at once */
+	int64_t interval;	 /* ns */
+};
+/* No two of these of one process at the same time: runtimes have one CPU profiler. */
+bool profile_type_is_exclusive(const struct profile_type *t);
+/* One of types.def, or NULL. */
+const struct profile_type *profile_type_find(struct str name);
+
+#define COLLECT_FIELD_BOOL bool
+#define COLLECT_FIELD_INT int64_t
+#define COLLECT_FIELD_STRING const char *
+#define COLLECT_FIELD_TIME int64_t
+
+struct scrape_job {
+#define KEY(type, field, key, initial, value, help) COLLECT_FIELD_##type field;
+#include "collect/jobs.def"
+#undef KEY
+	const struct target_label *labels;
+	size_t nlabels;
+	struct profile_type *types;
+	size_t ntypes;
+	struct target_spec *targets;
+	size_t ntargets;
+	const char *const *files; /* patterns */
+	size_t nfiles;
+};
+
+/* The keys that are one value each, for the manual. */
+extern const struct option_table scrape_job_table;
+
+struct scrape_config {
+	struct arena arena; /* of all of it */
+	struct scrape_job *jobs;
+	size_t njobs;
+};
+
+/* Reads what the text of a configuration file has under `scrape:`, if it is a list. Names of files
+ * that do not begin with a slash are below `dir`. The error begins with the line. On failure there
+ * is nothing to release. */
+bool scrape_config_read(struct scrape_config *out, struct str yaml, const char *dir, struct err *e);
+void scrape_config_release(struct scrape_config *c);
+
+#endif

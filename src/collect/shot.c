@@ -1,0 +1,251 @@
+/* shot.c - one profile is asked for. */
+#include <stdlib.h>
+
+#include "base/escape.h"
+#include "base/small_file.h"
+#include "collect/inside.h"
+#include "http/client.h"
+
+enum { MAX_SECRET = 4096, MAX_SAID = 200 };
+
+struct shot *shot_new(struct collector *c, struct target *t, const struct profile_type *type)
+{
+	struct shot *s = xcalloc(1, sizeof(*s));
+	struct arena *a = &s->arena;
+
+	s->c = c;
+	s->job = t->job;
+	s->job->refs++;
+	s->target = t;
+	s->address = (struct str){ str_dup(a, t->address), t->address.n };
+	s->service = (struct str){ str_dup(a, t->service), t->service.n };
+	s->nlabels = t->nlabels;
+	s->labels = arena_many(a, t->nlabels, struct target_label);
+	for (size_t i = 0; i < t->nlabels; i++) {
+		const struct target_label *from = &t->labels[i];
+
+		s->labels[i].name = (struct str){ str_dup(a, from->name), from->name.n };
+		s->labels[i].value = (struct str){ str_dup(a, from->value), from->value.n };
+	}
+	s->type = *type;
+	s->type.name = str_dup(a, str_of(type->name));
+	s->type.path = str_dup(a, str_of(type->path));
+	return s;
+}
+
+void shot_free(struct shot *s)
+{
+	job_drop(s->job);
+	arena_release(&s->arena);
+	free(s);
+}
+
+/* ---- the request */
+
+/* A file's first line, without its end. */
+static bool read_secret(struct arena *a, const char *path, const char **out, struct err *e)
+{
+	struct buf text = { 0 };
+	struct str line;
+	bool ok = small_file_read(&text, path, MAX_SECRET, e);
+
+	line = buf_view(&text);
+	line = str_trim(str_cut(&line, '\n'));
+	*out = str_dup(a, line);
+	buf_release(&text);
+	return ok;
+}
+
+static void put_base64(struct buf *out, struct str s)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < s.n; i += 3) {
+		uint32_t v = 0;
+
+		for (size_t k = 0; k < 3; k++)
+			v = v << 8 | (i + k < s.n ? (unsigned char)s.p[i + k] : 0);
+		for (size_t k = 0; k < 4; k++)
+			buf_char(out, i + k <= s.n ? digits[v >> (18 - 6 * k) & 63] : '=');
+	}
+}
+
+static bool make_authorization(struct shot *s, const char **header)
+{
+	const struct scrape_job *config = s->job->config;
+	const char *secret = config->password;
+	struct buf text = { 0 }, pair = { 0 };
+
+	if (*config->token_file) {
+		if (!read_secret(&s->arena, config->token_file, &secret, &s->e))
+			return err_wrap(&s->e, "bearer-token-file");
+		buf_printf(&text, "Authorization: Bearer %s", secret);
+	} else {
+		if (*config->password_file &&
+		    !read_secret(&s->arena, config->password_file, &secret, &s->e))
+			return err_wrap(&s->e, "basic-auth-password-file");
+		buf_printf(&pair, "%s:%s", config->user, secret);
+		buf_puts(&text, "Authorization: Basic ");
+		put_base64(&text, buf_view(&pair));
+	}
+	*header = str_dup(&s->arena, buf_view(&text));
+	buf_release(&text);
+	buf_release(&pair);
+	return true;
+}
+
+static const char *make_url(struct shot *s)
+{
+	const struct scrape_job *config = s->job->config;
+	struct buf url = { 0 };
+	const char *copy;
+
+	buf_printf(&url, "%s://%.*s%s%s%s",
+		   config->tls_insecure ? "https+insecure" : config->scheme, STR_ARG(s->address),
+		   config->path_prefix,
+		   str_has_suffix(str_of(config->path_prefix), STR("/")) ? "" : "/", s->type.path);
+	if (s->type.seconds)
+		buf_printf(&url, "?seconds=%lld", (long long)s->type.seconds);
+	copy = str_dup(&s->arena, buf_view(&url));
+	buf_release(&url);
+	return copy;
+}
+
+static bool take_bytes(void *ctx, size_t bytes)
+{
+	struct shot *s = ctx;
+	const struct collect_sink *sink = &s->c->params.sink;
+
+	if (!sink->take(sink->ctx, bytes, &s->canceled)) {
+		s->is_out_of_memory = true;
+		return false;
+	}
+	s->taken += bytes;
+	return true;
+}
+
+/* ---- the answer */
+
+/* A target's own words are shown to people, and nothing in them may steer a terminal. */
+static void put_said(struct buf *out, struct str said)
+{
+	said = str_trim(said);
+	for (size_t i = 0; i < said.n && i < MAX_SAID && said.p[i] != '\n'; i++)
+		buf_char(out, said.p[i] < ' ' || said.p[i] > '~' ? '?' : said.p[i]);
+}
+
+static enum collect_result judge_status(struct shot *s, const struct http_response *r)
+{
+	struct buf text = { 0 };
+	struct str to = http_header(r, "Location");
+
+	put_said(&text, buf_view(&r->status_text));
+	if (r->status >= 300 && r->status < 400 && to.n) {
+		buf_puts(&text,
+			 ": redirects are not followed; name the target to which it points: ");
+		put_said(&text, to);
+	} else if (str_has_prefix(http_header(r, "Content-Type"), STR("text/plain"))) {
+		buf_puts(&text, ": ");
+		put_said(&text, buf_view(&r->body));
+	}
+	err_set(&s->e, ERR_IO, "the target answers %.*s", STR_ARG(buf_view(&text)));
+	buf_release(&text);
+	return r->status == 404 ? COLLECT_ABSENT : COLLECT_WRONG;
+}
+
+static enum collect_result judge_failure(struct shot *s)
+{
+	if (atomic_load(&s->canceled))
+		return COLLECT_CANCELED;
+	if (s->is_out_of_memory) {
+		err_set(&s->e, ERR_LIMIT, "the server has no memory left to take the profile");
+		return COLLECT_REFUSED;
+	}
+	return s->e.kind == ERR_LIMIT ? COLLECT_WRONG : COLLECT_UNREACHABLE;
+}
+
+static enum collect_result hand_over(struct shot *s, struct str bytes)
+{
+	const struct collect_sink *sink = &s->c->params.sink;
+	struct collected p = { .job = str_of(s->job->config->name),
+			       .service = s->service,
+			       .type = str_of(s->type.name),
+			       .instance = s->address,
+			       .labels = s->labels,
+			       .nlabels = s->nlabels,
+			       .started = s->started,
+			       .bytes = bytes,
+			       .stop = &s->canceled };
+
+	return sink->put(sink->ctx, &p, s->id, &s->e);
+}
+
+static enum collect_result ask(struct shot *s, struct http_response *r)
+{
+	const struct scrape_job *config = s->job->config;
+	const char *headers[2] = { "Connection: close" };
+	struct http_request q = { .url = make_url(s),
+				  .headers = headers,
+				  .nheaders = 1,
+				  .timeout_ms = s->type.seconds * 1000 + config->timeout / 1000000,
+				  .max_bytes = s->c->params.max_bytes,
+				  .canceled = &s->canceled,
+				  .take = take_bytes,
+				  .take_ctx = s,
+				  .is_direct = true };
+
+	if ((*config->token_file || *config->user) &&
+	    !make_authorization(s, &headers[q.nheaders++]))
+		return COLLECT_WRONG;
+	if (!http_send(s->job->client, &q, r, &s->e))
+		return judge_failure(s);
+	return r->status == 200 ? hand_over(s, buf_view(&r->body)) : judge_status(s, r);
+}
+
+void shot_run(struct shot *s)
+{
+	const struct collect_sink *sink = &s->c->params.sink;
+	struct http_response r = { 0 };
+	double took_s;
+
+	s->result = ask(s, &r);
+	http_response_release(&r);
+	sink->give(sink->ctx, s->taken);
+	took_s = (double)(clock_now_ms() - s->started_ms) / 1e3 - (double)s->type.seconds;
+	if (s->result != COLLECT_CANCELED)
+		sink->count(sink->ctx, str_of(s->job->config->name), s->result,
+			    took_s > 0 ? took_s : 0);
+}
+
+/* ---- what it should be */
+
+static const char *wanted_types(struct str type)
+{
+#define TYPE(name, path, seconds, usual, sample_types) \
+	if (str_eq(type, STR(#name)))                  \
+		return sample_types;
+#include "collect/types.def"
+#undef TYPE
+	return "";
+}
+
+bool collect_check_type(const struct profile *p, struct str type, struct err *e)
+{
+	const char *wanted = wanted_types(type);
+	struct str rest = str_of(wanted), has = STR("none");
+
+	if (!rest.n)
+		return true;
+	while (rest.n) {
+		struct str one = str_cut(&rest, ' ');
+
+		for (uint32_t i = 0; i < p->ntypes; i++)
+			if (str_eq(profile_str(p, p->types[i].type), one))
+				return true;
+	}
+	if (p->ntypes)
+		has = profile_str(p, p->types[p->ntypes - 1].type);
+	return err_set(e, ERR_FORMAT, "the target sent a profile of %.*s, not of %.*s",
+		       (int)(has.n < MAX_SAID ? has.n : MAX_SAID), has.p, STR_ARG(type));
+}

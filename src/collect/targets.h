@@ -1,0 +1,54 @@
+/* targets.h - what is to be profiled, and where that is known from.
+ *
+ * A source has a set of targets that changes over time: those of the configuration never do, those
+ * of files do when somebody writes them. Whoever has a source looks at it every few seconds.
+ */
+#ifndef COLLECT_TARGETS_H
+#define COLLECT_TARGETS_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum { MAX_TARGETS = 20000 }; /* of all sources together */
+
+struct target_label {
+	struct str name, value;
+};
+
+struct target_spec {
+	struct str address; /* host:port */
+	const struct target_label *labels;
+	size_t nlabels;
+};
+
+struct target_set {
+	struct arena arena; /* of all of it */
+	struct target_spec *at;
+	size_t n;
+	struct err problem; /* kind ERR_NONE: all is well */
+};
+void target_set_release(struct target_set *s);
+
+struct target_source {
+	/* Has anything changed? Then `out`, which is empty, gets all targets as they are now, and
+	 * what is wrong with them, if anything. Must not wait for the network. */
+	bool (*look)(struct target_source *s, struct target_set *out);
+	void (*free)(struct target_source *s);
+};
+
+/* Always the same. What the specs point to must live as long as the source. */
+struct target_source *source_fixed_new(const struct target_spec *at, size_t n);
+/* Files of YAML or JSON, [{"targets": ["host:port"], "labels": {"name": "value"}}], that patterns
+ * as /etc/kiln/targets/\*.yaml find. One that is wrong keeps the targets that it had. */
+struct target_source *source_files_new(const char *const *patterns, size_t n);
+
+struct tree;
+/* A list of such groups; with `may_be_plain` a target may stand there by itself, too. Appended to
+ * *at, in `a`. The error begins with the line. */
+bool targets_read(struct arena *a, const struct tree *list, bool may_be_plain,
+		  struct target_spec **at, size_t *n, struct err *e);
+bool labels_read(struct arena *a, const struct tree *map, const struct target_label **labels,
+		 size_t *n, struct err *e);
+
+#endif

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "http/inside.h"
 #include "http/listen.h"
 
@@ -25,9 +26,27 @@ static struct exchange *exchange_of(const struct http_call *c)
 struct str http_call_header(const struct http_call *c, const char *name)
 {
 	const struct exchange *x = exchange_of(c);
-	const char *value = x->server->mhd.lookup(x->connection, MHD_HEADER_KIND, name);
+	const char *value =
+		x->connection ? x->server->mhd.lookup(x->connection, MHD_HEADER_KIND, name) : NULL;
 
 	return value ? str_of(value) : (struct str){ 0 };
+}
+
+struct http_call *http_call_new(struct http_server *s)
+{
+	struct exchange *x = xcalloc(1, sizeof(*x));
+
+	x->server = s;
+	x->call.peer = "";
+	x->call.abandoned = &x->abandoned;
+	x->call.start_ns = clock_now_ns();
+	return &x->call;
+}
+
+void http_call_free(struct http_call *c)
+{
+	arena_release(&c->arena);
+	free(exchange_of(c));
 }
 
 struct http_server *http_call_server(const struct http_call *c)

@@ -44,6 +44,11 @@ struct str http_call_header(const struct http_call *c, const char *name);
 /* Who called. Handlers may run before http_server_start has returned. */
 struct http_server *http_call_server(const struct http_call *c);
 
+/* A call that nobody sent, for what comes in another way and goes through the same code: it has no
+ * headers and no body. The server must outlive it. */
+struct http_call *http_call_new(struct http_server *s);
+void http_call_free(struct http_call *c);
+
 enum { HTTP_REPLY_HEADERS = 8 };
 
 struct http_reply {

@@ -76,7 +76,8 @@ struct endpoint {
 #define API1_ENDPOINTS(each)                                                                      \
 	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile)   \
 		each(merge) each(diff) each(top) each(series) each(keep) each(delete) each(stats) \
-			each(refusals) each(openapi)
+			each(refusals) each(openapi) each(targets) each(capture)                  \
+				each(capture_state)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

@@ -166,6 +166,28 @@ static bool read_list(struct reader *r, const yaml_mark_t *at)
 	return ok;
 }
 
+/* scrape: is a list of jobs, which collect/config.h reads. */
+static bool is_jobs(const struct reader *r)
+{
+	return str_eq(buf_view(&r->key), STR("scrape"));
+}
+
+static bool skip_list(struct reader *r)
+{
+	for (size_t depth = 1; depth;) {
+		yaml_event_t event;
+
+		if (!next(r, &event))
+			return false;
+		depth += event.type == YAML_SEQUENCE_START_EVENT ||
+			 event.type == YAML_MAPPING_START_EVENT;
+		depth -= event.type == YAML_SEQUENCE_END_EVENT ||
+			 event.type == YAML_MAPPING_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	return true;
+}
+
 static bool read_mapping(struct reader *r, unsigned depth);
 
 static bool read_value(struct reader *r, unsigned depth)
@@ -180,7 +202,7 @@ static bool read_value(struct reader *r, unsigned depth)
 		ok = set_value(r, &event.start_mark, scalar_text(&event));
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		ok = read_list(r, &event.start_mark);
+		ok = is_jobs(r) ? skip_list(r) : read_list(r, &event.start_mark);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		ok = depth < MAX_DEPTH ? read_mapping(r, depth + 1)

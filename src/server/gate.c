@@ -385,7 +385,8 @@ static bool is_heavy(const struct visit *v)
 {
 	static const char *const light[] = { "/api/0/version",	"/api/0/services",
 					     "/api/1/stats",	"/api/1/openapi.json",
-					     "/api/1/refusals", "/api/1/profiles/*" };
+					     "/api/1/refusals", "/api/1/profiles/*",
+					     "/api/1/targets",	"/api/1/capture/*" };
 
 	if (!is_query(v))
 		return false;

@@ -10,6 +10,7 @@
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/metrics.h"
+#include "server/scrape.h"
 
 /* ---- alive, ready */
 
@@ -138,6 +139,7 @@ void health_metrics(struct call *c)
 	measure_limits(c->server);
 	measure_store(c->server);
 	measure_process(c->server);
+	scrape_measure(c->server);
 	metrics_print(&text, c->server->metrics);
 	c->reply->status = 200;
 	c->reply->content = http_content_new(&text, "text/plain; version=0.0.4; charset=utf-8");

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "collect/collect.h"
 #include "http/address.h"
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/keep_rules.h"
 #include "server/log.h"
 #include "server/routes.h"
+#include "server/scrape.h"
 #include "server/self.h"
 #include "server/viewer.h"
 #include "server/when.h"
@@ -67,7 +69,8 @@ static void say_ready(const struct server *s, const char *host)
 	buf_release(&address);
 }
 
-/* Reads the files of TLS, tokens and users again. What is wrong is said, and stays as it was. */
+/* Reads the files of TLS, tokens and users, and the jobs, again. What is wrong is said, and stays
+ * as it was. */
 static void reload(struct server *s, bool only_changed)
 {
 	bool is_new;
@@ -77,8 +80,10 @@ static void reload(struct server *s, bool only_changed)
 		log_error("the TLS certificate, key and client CA stay as they were: %s", e.text);
 	else if (is_new)
 		log_info("the TLS certificate, key and client CA have been read again");
-	if (!only_changed) /* it looks at its files by itself */
-		auth_reload(s->auth);
+	if (only_changed)
+		return;
+	auth_reload(s->auth); /* which looks at its files by itself, too */
+	scrape_reload(s);
 }
 
 /* As systemd's Type=notify-reload wants to be told. */
@@ -113,8 +118,17 @@ static int wait_for_end(struct server *s, const sigset_t *signals)
 	}
 }
 
+/* Until all that is under way has ended, or `exit_timeout`. */
+static void stop(struct server *s)
+{
+	atomic_store(&s->is_stopping, true);
+	collector_stop(s->collector);
+	http_server_drain(s->http, s->options->exit_timeout / 1000000);
+	http_server_stop(s->http);
+}
+
 static bool listen_and_wait(struct server *s, const char *host, uint16_t port,
-			    const sigset_t *signals, struct err *e)
+			    const sigset_t *signals, struct scrape_config *jobs, struct err *e)
 {
 	struct http_server_params params = { .host = host,
 					     .port = port,
@@ -129,13 +143,12 @@ static bool listen_and_wait(struct server *s, const char *host, uint16_t port,
 	s->http = http_server_start(&params, e);
 	if (!s->http)
 		return false;
+	scrape_start(s, jobs);
 	say_ready(s, host);
 	signal = wait_for_end(s, signals);
 	log_info("stops on %s", strsignal(signal));
 	notify("STOPPING=1");
-	atomic_store(&s->is_stopping, true);
-	http_server_drain(s->http, s->options->exit_timeout / 1000000);
-	http_server_stop(s->http);
+	stop(s);
 	return true;
 }
 
@@ -174,6 +187,7 @@ static struct store *open_store(const struct server_options *o, struct arena *a,
 bool server_run(const struct server_options *options, struct err *e)
 {
 	struct server s = { .options = options, .started = time_now() };
+	struct scrape_config jobs = { 0 };
 	struct arena a = { 0 };
 	const char *host;
 	uint16_t port;
@@ -190,13 +204,17 @@ bool server_run(const struct server_options *options, struct err *e)
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
 	desks_init(&s.desks);
-	ok = ok && gate_open(&s, host, e);
+	ok = ok && scrape_read_config(options, &jobs, e) && gate_open(&s, host, e);
 	if (ok)
 		viewer_open(&s);
 	s.store = ok ? open_store(options, &a, e) : NULL;
-	if (s.store)
+	if (s.store) {
 		self_start(&s);
-	ok = s.store && listen_and_wait(&s, host, port, &signals, e);
+		scrape_open(&s);
+	}
+	ok = s.store && listen_and_wait(&s, host, port, &signals, &jobs, e);
+	collector_free(s.collector);
+	scrape_config_release(&jobs);
 	if (s.store)
 		store_close(s.store);
 	web_site_free(s.site);

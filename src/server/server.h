@@ -10,9 +10,10 @@
 #include "server/options.h"
 #include "store/store.h"
 
-struct limits;	/* limits.h: how much, and what was refused */
-struct metrics; /* metrics.h: what is counted */
-struct site;	/* web/web.h: pages */
+struct collector; /* collect/collect.h: takes profiles of targets */
+struct limits;	  /* limits.h: how much, and what was refused */
+struct metrics;	  /* metrics.h: what is counted */
+struct site;	  /* web/web.h: pages */
 
 struct server {
 	const struct server_options *options;
@@ -24,11 +25,13 @@ struct server {
 	struct site *site;
 	int64_t started; /* ns since 1970 */
 	atomic_bool is_stopping;
+	struct collector *collector;
 	struct desks desks;
 	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 
-/* Serves until SIGINT or SIGTERM; SIGHUP has it read the files of TLS, tokens and users again. */
+/* Serves until SIGINT or SIGTERM; SIGHUP has it read the files of TLS, tokens and users, and the
+ * scrape jobs again. */
 bool server_run(const struct server_options *options, struct err *e);
 
 /* The requests' part of kiln-api(7), in scdoc's language. */

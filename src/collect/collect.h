@@ -1,6 +1,6 @@
 /* collect.h - takes profiles of targets, again and again, and hands them over.
  *
- * Jobs (config.h) say which profiles of which targets, and how often. Each is asked for over HTTP
+ * Jobs (scrape_config.h) say which profiles of which targets, and how often. Each is asked for over HTTP
  * on a thread of its own, of which there are only so many; what comes goes to the sink, whoever
  * that is. A target that dies, hangs or talks nonsense is asked less and less often, and costs
  * nobody else anything.
@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-#include "collect/config.h"
+#include "collect/scrape_config.h"
 #include "profile/profile.h"
 
 /* A profile that has come. */

@@ -166,7 +166,7 @@ static bool read_list(struct reader *r, const yaml_mark_t *at)
 	return ok;
 }
 
-/* scrape: is a list of jobs, which collect/config.h reads. */
+/* scrape: is a list of jobs, which collect/scrape_config.h reads. */
 static bool is_jobs(const struct reader *r)
 {
 	return str_eq(buf_view(&r->key), STR("scrape"));

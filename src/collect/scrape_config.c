@@ -1,4 +1,4 @@
-#include "collect/config.h"
+#include "collect/scrape_config.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* config.h - the jobs under `scrape:` in the configuration file. */
-#ifndef COLLECT_CONFIG_H
-#define COLLECT_CONFIG_H
+/* scrape_config.h - the jobs under `scrape:` in the configuration file. */
+#ifndef COLLECT_SCRAPE_CONFIG_H
+#define COLLECT_SCRAPE_CONFIG_H
 
 #include <stdint.h>
 

@@ -1,0 +1,193 @@
+/* Where targets are known from: the format of file_sd, and files that change. */
+#include "test.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "collect/targets.h"
+#include "collect/tree.h"
+
+/* "host:1{a=b,c=d} host:2{}", or the error. */
+static const char *read_text(const char *text)
+{
+	static char out[2000];
+	struct arena a = { 0 };
+	struct buf b = { 0 };
+	struct target_spec *at;
+	struct tree tree;
+	struct err e;
+	size_t n;
+
+	if (!tree_read(&a, str_of(text), &tree, &e) ||
+	    !targets_read(&a, &tree, false, &at, &n, &e)) {
+		snprintf(out, sizeof(out), "%s", e.text);
+		arena_release(&a);
+		return out;
+	}
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(&b, "%s%.*s{", i ? " " : "", STR_ARG(at[i].address));
+		for (size_t k = 0; k < at[i].nlabels; k++)
+			buf_printf(&b, "%s%.*s=%.*s", k ? "," : "", STR_ARG(at[i].labels[k].name),
+				   STR_ARG(at[i].labels[k].value));
+		buf_char(&b, '}');
+	}
+	snprintf(out, sizeof(out), "%.*s", STR_ARG(buf_view(&b)));
+	buf_release(&b);
+	arena_release(&a);
+	return out;
+}
+
+TEST(yaml_and_json_are_read_alike)
+{
+	assert_string_equal(read_text("[{\"targets\": [\"a:1\", \"b:2\"], \"labels\": {\"x\": "
+				      "\"1\\u00e4\", \"y\": \"\"}}]"),
+			    "a:1{x=1\xc3\xa4} b:2{x=1\xc3\xa4}");
+	assert_string_equal(read_text("- targets: [a:1, 'b:2']\n  labels: {x: 1}\n- targets: "
+				      "[\"[::1]:3\"]\n"),
+			    "a:1{x=1} b:2{x=1} [::1]:3{}");
+	assert_string_equal(read_text("[\n\t{\n\t\t\"targets\": [ \"a:1\" ]\n\t}\n]"), "a:1{}");
+	assert_string_equal(read_text("- labels: {__meta_x: y, z: ~}\n  targets: [a:1]"), "a:1{}");
+	assert_string_equal(read_text(""), "");
+	assert_string_equal(read_text("[]"), "");
+	assert_string_equal(read_text("- targets: []"), "");
+}
+
+TEST(mistakes_are_named_with_their_lines)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "targets: [a:1]", "line 1: targets are a list" },
+		{ "- a:1", "line 1: a group is written as" },
+		{ "- labels: {}", "line 1: the group has no targets" },
+		{ "- targets: a:1", "line 1: targets are a list" },
+		{ "- targets: [a:1]\n  label: {}", "line 2: a group has targets and labels, no" },
+		{ "- targets:\n  - a:1\n  - {}", "line 3: \"\" is no target" },
+		{ "- targets: [a]", "line 1: \"a\" is no target: write host:port" },
+		{ "- targets: ['a:0']", "is no target" },
+		{ "- targets: ['a:65536']", "is no target" },
+		{ "- targets: ['a:1x']", "is no target" },
+		{ "- targets: [':1']", "is no target" },
+		{ "- targets: ['http://a:1']", "is no target" },
+		{ "- targets: ['a/b:1']", "is no target" },
+		{ "- targets: ['u@a:1']", "is no target" },
+		{ "- targets: ['a#b:1']", "is no target" },
+		{ "- targets: ['[]:1']", "is no target" },
+		{ "- targets: ['[::1:1']", "is no target" },
+		{ "- targets: ['a\n b:1']", "is no target" },
+		{ "- targets: [a:1]\n  labels: [x]", "line 2: labels are written as" },
+		{ "- targets: [a:1]\n  labels: {'x y': z}", "line 2: the name of a label" },
+		{ "- targets: [a:1]\n  labels: {x: [z]}", "line 2: the value of the label x" },
+		{ "- targets: &x [a:1]\n- targets: *x", "line 2: aliases" },
+		{ "- targets: [a:1]\n  targets: [a:2]", "line 2: targets is there twice" },
+		{ "[[[[[[[[[[[[[[[[", "line 1: nested too deep" },
+		{ "[]\n---\n[]", "line 2: there is a second document" },
+		{ "- targets: [a:1", "did not find expected" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *got = read_text(cases[i].text);
+
+		if (!strstr(got, cases[i].want))
+			fail_msg("%s: got %s, want %s", cases[i].text, got, cases[i].want);
+	}
+}
+
+TEST(more_targets_than_there_may_be_are_refused)
+{
+	struct buf text = { 0 };
+
+	buf_puts(&text, "- targets: [");
+	for (int i = 0; i <= MAX_TARGETS; i++)
+		buf_printf(&text, "h%d:1,", i);
+	buf_puts(&text, "]");
+	buf_char(&text, '\0');
+	assert_non_null(strstr(read_text(text.p), "more than 20000 targets"));
+	buf_release(&text);
+}
+
+/* ---- files */
+
+static char folder[60];
+
+static void write_file(const char *name, const char *text)
+{
+	char path[200], fresh[200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(fresh, sizeof(fresh), "%s/.fresh", folder);
+	f = fopen(fresh, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	assert_int_equal(rename(fresh, path), 0);
+}
+
+static void remove_file(const char *name)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* How many targets there are now; -1: nothing has changed. */
+static int look(struct target_source *s, char *problem)
+{
+	struct target_set set = { 0 };
+	int n = -1;
+
+	*problem = '\0';
+	if (s->look(s, &set)) {
+		n = (int)set.n;
+		if (set.problem.kind != ERR_NONE)
+			snprintf(problem, 300, "%.299s", set.problem.text);
+	}
+	target_set_release(&set);
+	return n;
+}
+
+TEST(files_come_change_break_and_go)
+{
+	char pattern[100], problem[300];
+	const char *patterns[] = { pattern, pattern };
+	struct target_source *s;
+
+	snprintf(folder, sizeof(folder), "/tmp/test_targets.%d", (int)getpid());
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(pattern, sizeof(pattern), "%s/*.yaml", folder);
+	s = source_files_new(patterns, 2);
+	assert_int_equal(look(s, problem), 0);
+	assert_int_equal(look(s, problem), -1);
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	assert_int_equal(look(s, problem), 2); /* found by both, and read once */
+	assert_int_equal(look(s, problem), -1);
+	write_file("b.yaml", "- targets: [b:1]");
+	assert_int_equal(look(s, problem), 3);
+	write_file("a.yaml", "- targets: [a:1, a:2, a:3, a:"); /* being written */
+	assert_int_equal(look(s, problem), 3);
+	assert_non_null(strstr(problem, "/a.yaml: line "));
+	write_file("a.yaml", "- targets: [a:1, a:2, a:3]");
+	assert_int_equal(look(s, problem), 4);
+	assert_string_equal(problem, "");
+	remove_file("b.yaml");
+	assert_int_equal(look(s, problem), 3);
+	remove_file("a.yaml");
+	assert_int_equal(look(s, problem), 0);
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(those_of_the_configuration_are_told_once)
+{
+	struct target_spec spec = { .address = STR("a:1") };
+	struct target_source *s = source_fixed_new(&spec, 1);
+	char problem[300];
+
+	assert_int_equal(look(s, problem), 1);
+	assert_int_equal(look(s, problem), -1);
+	s->free(s);
+}

@@ -1,5 +1,5 @@
 # make            the program, build/kiln
-# make run        installs what is missing, builds, profiles a small program and shows the result
+# make run        installs what is missing, builds, profiles a small program, and scrapes a service
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
 # make check-agent, check-serve  of them those of the agent, or of the server
 # make browser    of them the pictures and the web page in a real browser
@@ -149,8 +149,14 @@ deps:
 
 run:
 	@tools/deps.sh build
-	@$(MAKE) --no-print-directory build/kiln build/release/tools/example
-	@tools/demo.sh build/kiln build/release/tools/example
+	@$(MAKE) --no-print-directory build/kiln build/release/tools/example build/release/examples/shop
+	@tools/demo.sh build/kiln build/release/tools/example build/release/examples/shop
+
+# Examples have the agent linked in, as programs of users do.
+build/release/examples/%: examples/%.c build/libkiln.a include/kiln.h
+	@mkdir -p $(@D)
+	@echo "  CC $@"
+	$(Q)gcc -std=gnu17 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Wall -Wextra -Iinclude -o $@ $< build/libkiln.a -pthread
 
 test: deps
 	@$(MAKE) --no-print-directory check

@@ -34,6 +34,8 @@ export PKG_CONFIG_PATH="$tmp/opt/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$tmp" LD
 check "the example in C" gcc -g -O2 -Wall -Wextra -Werror -o "$tmp/primes" examples/primes.c \
 	$(pkg-config --cflags --libs kiln) -pthread
 # shellcheck disable=SC2046
+check "the service" gcc -g -O2 -Wall -Wextra -Werror -o "$tmp/shop" examples/shop.c $(pkg-config --cflags --libs kiln) -pthread
+# shellcheck disable=SC2046
 check "the example in C++" g++ -g -O2 -Wall -Wextra -Werror -o "$tmp/words" examples/words.cc \
 	$(pkg-config --cflags --libs kiln)
 check "runs" "$tmp/words" "$tmp/cpu.pb.gz" "$tmp/heap.pb.gz" README.md

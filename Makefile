@@ -171,7 +171,7 @@ check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
 	$(if $(AGENT),@$(MAKE) --no-print-directory check-agent)
 
 # Of the server alone.
-check-serve: $(KILN) $(OUT)/data/done
+check-serve: $(KILN) $(AGENT) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(JOBS) $(SERVE_RUN)
 
 # Of the agent alone.

@@ -5,6 +5,7 @@
 
 #include "cmd/args.h"
 #include "cmd/cmd.h"
+#include "collect/scrape_config.h"
 #include "server/self.h"
 #include "server/server.h"
 
@@ -14,7 +15,8 @@ static const char usage_head[] =
 	"usage: kiln serve --data DIR [options]\n"
 	"\n"
 	"Takes in profiles over HTTP, keeps them in a folder, and answers questions about\n"
-	"them: profefe's API (/api/0), its own (/api/1), and go tool pprof.\n"
+	"them: profefe's API (/api/0), its own (/api/1), and go tool pprof. Takes profiles of\n"
+	"programs by itself, if the file of --config has scrape: jobs (kiln-serve(5)).\n"
 	"\n"
 	"Every option may also be set in a YAML file (--config FILE, \"max-memory: 2GB\") or\n"
 	"by an environment variable (KILN_SERVE_MAX_MEMORY=2GB). A flag goes before the\n"
@@ -68,6 +70,13 @@ static int fail(const struct err *e, int status)
 	return print_and_exit(&out, STDERR_FILENO, status);
 }
 
+static void write_keys(struct buf *out)
+{
+	args_scdoc_keys(out, &server_option_table);
+	buf_puts(out, "\n# KEYS OF A JOB\n\nOf each in the list *scrape*.\n");
+	args_scdoc_keys(out, &scrape_job_table);
+}
+
 /* For completion and for the manual. */
 static bool write_list(struct buf *out, const char *which)
 {
@@ -76,7 +85,7 @@ static bool write_list(struct buf *out, const char *which)
 	else if (strcmp(which, "--scdoc") == 0)
 		args_scdoc(out, &server_option_table);
 	else if (strcmp(which, "--scdoc-keys") == 0)
-		args_scdoc_keys(out, &server_option_table);
+		write_keys(out);
 	else if (strcmp(which, "--scdoc-api") == 0)
 		server_scdoc_api(out);
 	return out->n;

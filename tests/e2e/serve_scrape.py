@@ -16,6 +16,8 @@ import threading
 import time
 import urllib.parse
 
+import jsonschema
+
 import serve_lib as lib
 from serve_lib import Server, check, equal
 
@@ -148,6 +150,12 @@ def config(text):
     return path
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def until(what, seconds=15):
     end = time.monotonic() + seconds * SLOW
     while True:
@@ -156,6 +164,11 @@ def until(what, seconds=15):
             return got
         assert time.monotonic() < end, "it does not come to pass: %r" % (got,)
         time.sleep(0.05)
+
+
+def is_as_described(server, answer, schema):
+    doc = json.loads(server.ask("/api/1/openapi.json")[2])
+    jsonschema.validate(answer, {"$ref": "#/components/schemas/" + schema, "components": doc["components"]})
 
 
 def targets(server, **params):
@@ -216,6 +229,7 @@ scrape:
     assert a.count("profile") <= 1 + (time.monotonic() - a.asked[0][2]) / 2, "more than once in an interval"
     equal(list(targets(server, service="cart")), [c.address])
     equal(server.get("/api/1/targets", job="none")[1], {"jobs": []})
+    is_as_described(server, server.get("/api/1/targets")[1], "Targets")
     text = server.ask("/metrics")[2].decode()
     assert 'kiln_scrape_targets{job="shop",state="up"} 3' in text, text
     assert re.search(r'kiln_scrapes_total\{job="shop",result="ok"\} \d', text), text
@@ -328,6 +342,27 @@ scrape: [{job: r, interval: 1s, replicas: 2, profiles: [heap], targets: %s}]
         t.close()
 
 
+def a_native_program_is_scraped():
+    """Any program under the agent, which the release build has beside kiln."""
+    agent, port = os.path.dirname(lib.KILN) + "/libkiln.so", free_port()
+    program = subprocess.Popen(
+        [sys.executable, "-c", "while True: sorted([str(i) for i in range(20000)])"],
+        env={**os.environ, "LD_PRELOAD": agent, "KILN_PPROF_ADDR": "localhost:%d" % port, "KILN_HEAP_RATE": "4096"})
+    try:
+        address = "localhost:%d" % port
+        server = Server("--config", config("""
+scrape: [{job: native, interval: 2s, max_backoff: 2s, profiles: {cpu: {seconds: 1}, heap: , goroutine: }, targets: ["%s"]}]
+""" % address))
+        until(lambda: all(p["ok"] for p in targets(server)[address]["profiles"]), 30)
+        equal({p["type"] for p in profiles(server, "{service=\"native\"}")}, {"cpu", "heap", "goroutine"})
+        body = server.ask("/api/1/merge?service=native&type=cpu&format=top&sort=cum&limit=100000")[2].decode()
+        assert "sort" in body, body[:2000]
+        equal(server.stop(), 0)
+    finally:
+        program.kill()
+        program.wait()
+
+
 # ---- targets that are not
 
 def a_bad_target_costs_only_itself():
@@ -335,9 +370,7 @@ def a_bad_target_costs_only_itself():
     bad = {m: Target(mode=m) for m in ("garbage", "wrong", "bomb", "inner bomb", "endless", "redirect", "die", "hang", "drip",
                                        "absent", "busy")}
     bad["redirect"].elsewhere = good[0].address
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        nobody = "127.0.0.1:%d" % s.getsockname()[1]
+    nobody = "127.0.0.1:%d" % free_port()
     server = Server("--max-memory", "512MB", "--max-unpacked", "4MB", "--config", config("""
 scrape:
   - job: mixed
@@ -420,6 +453,7 @@ scrape: [{job: now, interval: 1h, profiles: {cpu: {seconds: 2}, heap: }, targets
     status, first = capture(server, service="now", seconds=2)
     equal((status, first["target"], first["type"], first["seconds"]), (200, a.address, "cpu", 2))
     running = until(lambda: [x for x in [server.get("/api/1/capture/" + first["id"])[1]] if x["state"] == "running"])[0]
+    is_as_described(server, running, "Capture")
     assert 0 < running["left"] <= 2 and running["profile"] is None, running
     second = capture(server, target=a.address, type="cpu", seconds=1)[1]
     waiting = server.get("/api/1/capture/" + second["id"])[1]
@@ -430,6 +464,7 @@ scrape: [{job: now, interval: 1h, profiles: {cpu: {seconds: 2}, heap: }, targets
     equal(server.get("/api/1/capture/" + first["id"])[1]["state"], "running")
     done = until(lambda: [x for x in [server.get("/api/1/capture/" + second["id"])[1]] if x["state"] == "done"])[0]
     equal(a.most, 1)
+    is_as_described(server, done, "Capture")
     assert done["left"] == 0 and done["started"] and done["ended"], done
     body = server.ask("/api/1/profiles/" + done["profile"])[2]
     equal(lib.values(body), {"work_profile;main": (5, 5)})
@@ -507,6 +542,8 @@ def mistakes_in_the_configuration_are_named():
 ALL = (scrapes_what_the_configuration_says, files_are_read_again_when_they_change, sighup_keeps_what_is_known,
        speaks_tls_and_says_who_it_is, some_replicas_are_taken_at_a_time, a_bad_target_costs_only_itself, a_target_comes_back,
        a_profile_is_taken_at_somebodys_wish, roles_hold_here_too, mistakes_in_the_configuration_are_named)
+if not lib.IS_SLOW:  # with sanitizers there is no agent
+    ALL += (a_native_program_is_scraped,)
 chosen = [each for each in ALL if len(sys.argv) < 2 or each.__name__ in sys.argv[1:]]
 with concurrent.futures.ThreadPoolExecutor(len(chosen)) as pool:  # they wait most of the time
     for each, result in [(each, pool.submit(each)) for each in chosen]:

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/small_file.h"
 #include "collect/scrape_config.h"
 
 static struct scrape_config read_good(const char *text)
@@ -139,6 +140,20 @@ TEST(mistakes_are_named)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_fails(cases[i][0], cases[i][1]);
+}
+
+TEST(the_example_is_right)
+{
+	struct buf text = { 0 };
+	struct scrape_config c;
+	struct err e;
+
+	assert_true(small_file_read(&text, "examples/kiln.yaml", 1 << 20, &e));
+	if (!scrape_config_read(&c, buf_view(&text), "examples", &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(c.njobs, 3);
+	scrape_config_release(&c);
+	buf_release(&text);
 }
 
 TEST(what_kinds_of_profiles_there_are)

@@ -152,11 +152,11 @@ run:
 	@$(MAKE) --no-print-directory build/kiln build/release/tools/example build/release/examples/shop
 	@tools/demo.sh build/kiln build/release/tools/example build/release/examples/shop
 
-# Examples have the agent linked in, as programs of users do.
+# Examples have the agent linked in, as programs of users do; each function is to be seen.
 build/release/examples/%: examples/%.c build/libkiln.a include/kiln.h
 	@mkdir -p $(@D)
 	@echo "  CC $@"
-	$(Q)gcc -std=gnu17 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Wall -Wextra -Iinclude -o $@ $< build/libkiln.a -pthread
+	$(Q)gcc -std=gnu17 -D_GNU_SOURCE -g -O2 -fno-inline -fno-omit-frame-pointer -Wall -Wextra -Iinclude -o $@ $< build/libkiln.a -pthread
 
 test: deps
 	@$(MAKE) --no-print-directory check
@@ -196,11 +196,12 @@ $(OUT)/data/done: $(OUT)/tests/data/gen $(wildcard tests/data/*)
 	@touch $@
 
 # Real servers, large to install; the reports must be those of go tool pprof.
-live: build/kiln build/libkiln.so
+live: build/kiln build/libkiln.so build/release/examples/shop
 	@tools/deps.sh live
 	KILN=$(abspath build/kiln) prove --failures --comments --exec '' \
 		"tests/live/run" :: etcd influxdb prometheus gperftools
 	KILN=$(abspath build/kiln) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent
+	KILN=$(abspath build/kiln) SHOP=$(abspath build/release/examples/shop) prove --failures --comments --exec '' tests/live/scrape
 
 lint: $(OUT)/src/agent/signal.o
 	@tools/deps.sh lint

@@ -69,9 +69,7 @@ static bool check(const struct capture_request *r, const struct target *t,
 			       "type: neither its job nor kiln knows a profile \"%.*s\"",
 			       STR_ARG(r->type));
 	*type = *known;
-	if (r->seconds && !known->seconds)
-		return err_set(e, ERR_USAGE, "seconds: a target gives %s at once", known->name);
-	if (r->seconds)
+	if (r->seconds && known->seconds) /* others are there at once */
 		type->seconds = r->seconds;
 	return type->seconds <= MAX_SECONDS ||
 	       err_set(e, ERR_USAGE, "seconds: more than %d", MAX_SECONDS);

@@ -1,7 +1,7 @@
 /* collect.h - takes profiles of targets, again and again, and hands them over.
  *
- * Jobs (scrape_config.h) say which profiles of which targets, and how often. Each is asked for over HTTP
- * on a thread of its own, of which there are only so many; what comes goes to the sink, whoever
+ * Jobs (scrape_config.h) say which profiles of which targets, and how often. Each is asked for over
+ *HTTP on a thread of its own, of which there are only so many; what comes goes to the sink, whoever
  * that is. A target that dies, hangs or talks nonsense is asked less and less often, and costs
  * nobody else anything.
  *
@@ -99,7 +99,7 @@ struct capture {
 struct capture_request {
 	struct str service, target; /* one may be "": any of the service, any of this address */
 	struct str type;
-	int64_t seconds; /* 0: as the job has it */
+	int64_t seconds; /* 0: as the job has it; of no matter to what a target has at once */
 };
 
 /* Only of what is a target of some job. ERR_NOTFOUND: it is none; ERR_LIMIT: too many at a time. */

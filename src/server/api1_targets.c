@@ -188,7 +188,9 @@ static const struct param capture_params[] = {
 	  .kind = PARAM_INT,
 	  .min = 1,
 	  .max = 600,
-	  .help = "For how long, of cpu and wall. If it is not given, as its job has it, or 10." },
+	  .help = "For how long, of cpu and wall; others are there at once. If it is not given, as "
+		  "its "
+		  "job has it, or 10." },
 };
 static const struct param capture_state_params[] = {
 	{ .name = "id",

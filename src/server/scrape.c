@@ -15,6 +15,7 @@ enum {
 	MAX_FILE_BYTES = 1 << 20,
 	MEMORY_PER_BODY_BYTE = 2, /* as the buffer grows */
 	WAIT_MS = 2000,		  /* for memory */
+	MEMORY_PARTS = 16,	  /* of which a profile has one at most, as it is sent */
 };
 
 /* ---- what comes */
@@ -212,6 +213,16 @@ bool scrape_read_config(const struct server_options *o, struct scrape_config *ou
 	return ok;
 }
 
+/* Nobody has announced how large a profile will be: those that send without an end must leave
+ * memory to others. */
+static size_t max_bytes(const struct server *s)
+{
+	uint64_t part = s->limits->memory.total / MEMORY_PARTS;
+	uint64_t max_body = (uint64_t)s->options->max_body;
+
+	return (size_t)(part < max_body ? part : max_body);
+}
+
 void scrape_open(struct server *s)
 {
 	struct collector_params params = { .sink = { .ctx = s,
@@ -220,7 +231,7 @@ void scrape_open(struct server *s)
 						     .put = put,
 						     .count = count,
 						     .log = log_collected },
-					   .max_bytes = (size_t)s->options->max_body,
+					   .max_bytes = max_bytes(s),
 					   .max_at_once = (unsigned)s->options->max_scrapes };
 
 	s->collector = collector_new(&params);

@@ -155,6 +155,8 @@ void shot_free(struct shot *s);
 /* A shot of a task is over. What is to be logged is appended to `log`, in lines. */
 void task_done(struct collector *c, const struct shot *s, struct buf *log);
 int64_t task_next(const struct task *t, int64_t after);
+/* What was left alone as it failed is tried again when its time comes. */
+void target_wake(struct collector *c, struct target *t);
 
 /* ---- captures.c: with `lock` held */
 

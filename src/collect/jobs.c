@@ -281,8 +281,10 @@ void job_sync(struct collector *c, struct job *j)
 void job_refresh(struct collector *c, struct job *j)
 {
 	job_sync(c, j);
-	for (size_t i = 0; i < j->targets.n; i++)
+	for (size_t i = 0; i < j->targets.n; i++) {
 		set_tasks(c, j->targets.at[i]);
+		target_wake(c, j->targets.at[i]); /* maybe that was what is mended now */
+	}
 }
 
 void job_inherit(struct job *j, struct job *old)

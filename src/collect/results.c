@@ -36,11 +36,12 @@ static void set_state(struct target *t, enum target_state state, const char *why
 	set_text(&t->problem, why);
 }
 
-/* Those that were left alone may be there again. */
-static void wake_tasks(struct collector *c, const struct target *t)
+void target_wake(struct collector *c, struct target *t)
 {
 	int64_t now = clock_now_ns();
 
+	t->nfailures = 0;
+	t->retry_at = 0;
 	for (size_t i = 0; i < t->tasks.n; i++)
 		if (!t->tasks.at[i]->is_running)
 			queue_put(&c->queue, &t->tasks.at[i]->queued,
@@ -133,8 +134,7 @@ void task_done(struct collector *c, const struct shot *s, struct buf *log)
 	} else {
 		if (t->is_unreachable) {
 			t->is_unreachable = false;
-			t->nfailures = 0;
-			wake_tasks(c, t);
+			target_wake(c, t);
 		}
 		judge(t, s, log);
 	}

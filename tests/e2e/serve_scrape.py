@@ -170,6 +170,33 @@ def sighup_keeps_what_is_known():
     a.close(), b.close()
 
 
+def sighup_tries_what_was_left_alone():
+    a = Target(mode="absent")
+    server = Server("--config", config("scrape: [{job: j, interval: 1s, profiles: [heap], targets: ['%s']}]" % a.address))
+    until(is_in(server, a.address, "down"))
+    a.mode = "ok"
+    time.sleep(1.5)
+    equal((targets(server)[a.address]["state"], a.count("heap")), ("down", 1))
+    server.process.send_signal(signal.SIGHUP)
+    until(is_in(server, a.address, "up"), 5)
+    equal(server.stop(), 0)
+    a.close()
+
+
+def a_process_takes_one_cpu_profile_at_a_time():
+    a = Target()
+    job = "{job: %s, interval: 2s, profiles: {cpu: {seconds: 1}}, targets: ['" + a.address + "']}"
+    server = Server("--config", config("scrape: [%s]" % ", ".join(job % name for name in "abc")))
+
+    def counts():
+        return [p["ok"] for j in server.get("/api/1/targets")[1]["jobs"] for t in j["targets"] for p in t["profiles"]]
+
+    until(lambda: min(counts()) >= 2, 30)
+    equal(a.most, 1)
+    equal(server.stop(), 0)
+    a.close()
+
+
 def speaks_tls_and_says_who_it_is():
     key, cert, secret = lib.TMP + "/key.pem", lib.TMP + "/cert.pem", lib.TMP + "/secret"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
@@ -409,6 +436,7 @@ def mistakes_in_the_configuration_are_named():
 
 
 ALL = (scrapes_what_the_configuration_says, files_are_read_again_when_they_change, sighup_keeps_what_is_known,
+       sighup_tries_what_was_left_alone, a_process_takes_one_cpu_profile_at_a_time,
        speaks_tls_and_says_who_it_is, some_replicas_are_taken_at_a_time, a_bad_target_costs_only_itself, a_target_comes_back,
        a_profile_is_taken_at_somebodys_wish, roles_hold_here_too, mistakes_in_the_configuration_are_named)
 if not lib.IS_SLOW:  # with sanitizers there is no agent

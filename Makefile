@@ -5,7 +5,7 @@
 # make browser    of them the pictures and the web page in a real browser
 # make soak       browsers and 50 clients on the web page, a program under the agent that is asked for its
 #                 profiles, and days of a fleet in the store, for SECONDS=30 each; nothing may fail or grow
-# make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent
+# make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent, all scraped
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
 # make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")

@@ -148,6 +148,24 @@ bool profile_sample_index(const struct profile *p, const char *name, uint32_t *i
 			  struct err *e);
 /* Is it memory without a file that could name it, as [vdso]? */
 bool mapping_is_system(const struct profile *p, const struct mapping *m);
+/* Does any of its frames have a name? */
+bool location_has_name(const struct profile *p, const struct location *l);
+
+/* ---- names that are found later (names.c) */
+
+/* What is at an address; "" and 0 if not known. */
+struct profile_frame {
+	struct str name, system_name, file;
+	int64_t line, column, start_line;
+};
+/* Gives locations other frames: for each profile_names_location, then its frames, innermost first.
+ * New functions come after those there are, each once. Between begin and end nobody else may use
+ * the profile's tables. */
+struct profile_names *profile_names_begin(struct arena *a, struct profile *p);
+/* False: there would be more lines than a profile can have. */
+bool profile_names_location(struct profile_names *n, uint32_t location, uint32_t nframes);
+void profile_names_frame(struct profile_names *n, const struct profile_frame *frame);
+void profile_names_end(struct profile_names *n);
 
 /* ---- combining (merge.c, rebase.c, combine.c) */
 

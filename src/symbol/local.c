@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "base/parallel.h"
 #include "base/path.h"
 #include "base/vec.h"
@@ -238,86 +237,33 @@ static void find_all_frames(struct naming *s)
 		s->binaries.at[s->pieces.at[i].binary].symbolizer = s->pieces.at[i].symbolizer;
 }
 
-/* The tables that grow while the frames are put into the profile. */
-struct growing {
-	struct profile *p;
-	vec(struct line) lines;
-	vec(struct function) functions;
-	struct map map;
-};
-
-static bool same_function(const void *ctx, uint32_t index)
+void profile_names_put(struct profile_names *names, uint32_t location,
+		       const struct symbol_frame *frames, size_t n)
 {
-	const struct growing *g = ctx;
-	/* The one that is looked for lies behind the others. */
-	const struct function *a = &g->functions.at[g->functions.n], *b = &g->functions.at[index];
-
-	return a->system_name == b->system_name && a->filename == b->filename &&
-	       a->start_line == b->start_line;
-}
-
-static uint32_t function_for(struct growing *g, const struct symbol_frame *frame)
-{
-	struct function f = { .id = g->functions.n + 1, .start_line = frame->start_line };
-	uint64_t hash;
-	uint32_t at;
-
-	f.name = f.system_name = strings_add(g->p->strings, frame->name);
-	f.filename = strings_add(g->p->strings, frame->file);
-	hash = hash_mix(hash_mix(f.name, f.filename), (uint64_t)f.start_line ^ map_seed());
-	vec_reserve(&g->functions, 1);
-	g->functions.at[g->functions.n] = f;
-	at = map_put(&g->map, hash, g->functions.n, same_function, g);
-	g->functions.n += at == g->functions.n;
-	return at;
-}
-
-static void put_frames(struct growing *g, struct location *l, const struct symbol_frame *frames,
-		       uint32_t n)
-{
-	struct mapping *m = &g->p->mappings[l->mapping];
-
-	l->first_line = (uint32_t)g->lines.n;
-	l->nlines = n;
-	l->is_folded = false;
-	m->has_inline_frames = true;
-	for (uint32_t i = 0; i < n; i++) {
-		m->has_functions |= frames[i].name.n != 0;
-		m->has_filenames |= frames[i].file.n != 0;
-		m->has_line_numbers |= frames[i].line != 0;
-		vec_push(&g->lines, ((struct line){ .line = frames[i].line,
-						    .column = frames[i].column,
-						    .function = function_for(g, &frames[i]) }));
-	}
+	if (!n || n > UINT32_MAX || !profile_names_location(names, location, (uint32_t)n))
+		return;
+	for (size_t i = 0; i < n; i++)
+		profile_names_frame(names,
+				    &(struct profile_frame){ .name = frames[i].name,
+							     .system_name = frames[i].name,
+							     .file = frames[i].file,
+							     .line = frames[i].line,
+							     .column = frames[i].column,
+							     .start_line = frames[i].start_line });
 }
 
 static void put_all_frames(struct naming *s)
 {
-	struct profile *p = s->p;
-	struct growing g = { .p = p };
+	struct profile_names *names = profile_names_begin(s->a, s->p);
 
-	p->mappings = arena_copy(s->a, p->mappings, p->nmappings * sizeof(*p->mappings));
-	p->locations = arena_copy(s->a, p->locations, p->nlocations * sizeof(*p->locations));
-	vec_reserve(&g.lines, p->nlines);
-	if (p->nlines)
-		memcpy(g.lines.at, p->lines, p->nlines * sizeof(*p->lines));
-	g.lines.n = p->nlines;
-	vec_reserve(&g.functions, p->nfunctions);
-	if (p->nfunctions)
-		memcpy(g.functions.at, p->functions, p->nfunctions * sizeof(*p->functions));
-	g.functions.n = p->nfunctions;
-	for (uint32_t i = 0; i < p->nlocations; i++) {
+	for (uint32_t i = 0; i < s->p->nlocations; i++) {
 		const struct location_frames *f = &s->found[i];
 
-		if (f->n && f->n <= UINT32_MAX - g.lines.n)
-			put_frames(&g, &p->locations[i],
-				   &s->pieces.at[f->piece].frames.at[f->first], f->n);
+		if (f->n)
+			profile_names_put(names, i, &s->pieces.at[f->piece].frames.at[f->first],
+					  f->n);
 	}
-	p->nlines = (uint32_t)g.lines.n;
-	p->lines = vec_adopt(s->a, &g.lines);
-	p->nfunctions = (uint32_t)g.functions.n;
-	p->functions = vec_adopt(s->a, &g.functions);
-	map_release(&g.map);
+	profile_names_end(names);
 }
 
 /* Why the mapping's locations may have no names, and what to do about it. */
@@ -349,17 +295,6 @@ static void give_reasons(struct naming *s)
 	}
 }
 
-static bool has_name(const struct profile *p, const struct location *l)
-{
-	for (uint32_t i = 0; i < l->nlines; i++) {
-		uint32_t f = p->lines[l->first_line + i].function;
-
-		if (f != NONE && (p->functions[f].name || p->functions[f].system_name))
-			return true;
-	}
-	return false;
-}
-
 void profile_explain_names(const struct profile *p, const char *const *reasons, struct buf *out)
 {
 	uint32_t *nmissing = xcalloc(p->nmappings, sizeof(*nmissing));
@@ -367,7 +302,7 @@ void profile_explain_names(const struct profile *p, const char *const *reasons, 
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		const struct location *l = &p->locations[i];
 
-		if (l->mapping != NONE && !has_name(p, l))
+		if (l->mapping != NONE && !location_has_name(p, l))
 			nmissing[l->mapping]++;
 	}
 	for (uint32_t i = 0; i < p->nmappings; i++) {

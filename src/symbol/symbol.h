@@ -18,6 +18,7 @@
 #include "base/str.h"
 
 struct profile;
+struct profile_names;
 
 /* ---- names (demangle.c) */
 
@@ -66,6 +67,26 @@ bool object_check_base(const struct object *o, const char *path, const struct ob
 /* Turns an address of the mapping into the object's own, which the linker gave it. */
 bool object_address(const struct object *o, const struct object_place *place, uint64_t address,
 		    uint64_t *out, struct err *e);
+
+/* ---- what a file can tell (contents.c) */
+
+struct object_contents {
+	bool is_loadable;		/* has the code itself, not only what is known of it */
+	bool has_symbols;		/* .symtab, or the compressed one of distributions */
+	bool has_exports;		/* .dynsym */
+	bool has_debug_info, has_lines; /* DWARF */
+	bool has_go_table;
+	uint16_t machine; /* EM_X86_64 ... */
+};
+/* Of an ELF file; looks at its tables of sections and segments only. */
+struct object_contents object_contents(const struct object *o);
+/* How much it tells: 0 is nothing; with lines more than with names, and with the code more than
+ * without. */
+int object_contents_rank(const struct object_contents *c);
+/* As object_address, also where a file has only debug information: such files have forgotten where
+ * in the file their segments were, so it is taken from the mapping. */
+bool object_debug_address(const struct object *o, const struct object_place *place,
+			  uint64_t address, uint64_t *out, struct err *e);
 
 /* ---- functions and lines at an address (frames.c) */
 
@@ -132,6 +153,10 @@ struct symbolize_params {
  * those there are. `warnings` gets pprof's lines about files that cannot be used. */
 void profile_symbolize(struct arena *a, struct profile *p, const struct symbolize_params *params,
 		       struct buf *warnings);
+
+/* Gives a location these frames; see profile.h. */
+void profile_names_put(struct profile_names *names, uint32_t location,
+		       const struct symbol_frame *frames, size_t n);
 
 /* A line for each mapping that has locations without a name, and a reason. */
 void profile_explain_names(const struct profile *p, const char *const *reasons, struct buf *out);

@@ -90,8 +90,10 @@ double book_sum_total(const struct book_sum *s, uint32_t type);
  * out. It does not add to the book. */
 void book_sum_pack(const struct book_sum *s, struct buf *out);
 /* By function: flat and cum of one type. `each` is called in any order, with texts that are good
- * until it returns. Frames without a name are "[binary]" or "<unknown>", without a file. */
-void book_sum_functions(const struct book_sum *s, uint32_t type,
+ * until it returns. Frames without a name are "[binary]" or "<unknown>", without a file. `naming`,
+ * or NULL, may know more names. */
+struct naming;
+void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *naming,
 			void (*each)(void *ctx, struct str name, struct str file, double flat,
 				     double cum),
 			void *ctx);
@@ -101,7 +103,8 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 struct book_probe;
 /* Of a function by its whole name, as book_sum_functions tells it, which must stay: samples that
  * have it anywhere, or with `is_flat` those that are in it. */
-struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat);
+struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat,
+				  struct naming *naming);
 void book_probe_free(struct book_probe *p);
 /* What such samples of a profile, whose head must be this, have of a type. The book may grow
  * between calls. */

@@ -33,6 +33,7 @@ struct store {
 	vec(struct packer *) packers;
 	_Atomic uint64_t merge_bytes; /* memory of sums that are being made */
 	_Atomic uint64_t ndeleted;
+	const struct store_namer *namer; /* or NULL */
 };
 
 /* A connection to read by, until it is given back. Statements see what has been committed when they

@@ -209,7 +209,7 @@ static const char *passed_limit(struct store *s, uint64_t *bytes)
 	/* store_put refuses more before the folder is as large as it may be. Pages that are free
 	 * will be used again, so they need not be given back. */
 	*bytes = (uint64_t)pages * DB_PAGE_BYTES;
-	if (keep->max_bytes && pages > s->writer.shares.thin_pages)
+	if (keep->max_bytes && pages > writer_share(&s->writer, s->writer.shares.thin_pages))
 		return "max-disk";
 	*bytes = store_disk_bytes(s);
 	/* What others have filled is not to cost all that there is here: puts are refused then. */
@@ -368,7 +368,8 @@ static bool relieve(struct store *s, int64_t now, uint64_t bytes, struct keep_co
 static bool is_too_large(struct store *s, const char *limit)
 {
 	return (limit && strcmp(limit, "min-free") == 0) ||
-	       (s->writer.shares.pages && atomic_load(&s->writer.pages) > s->writer.shares.pages);
+	       (s->writer.shares.pages &&
+		atomic_load(&s->writer.pages) > writer_share(&s->writer, s->writer.shares.pages));
 }
 
 static bool make_room(struct store *s, int64_t now, struct err *e)

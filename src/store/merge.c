@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "store/meaning.h"
+#include "store/naming.h"
 #include "store/sums.h"
 
 /* Profiles that have the same sample types. */
@@ -183,6 +184,8 @@ bool store_merge(struct store *s, const struct store_query *q, enum store_sum ho
 	sums_init(&m.sums, s, take_sum, &m);
 	scan_pick(&scan, a);
 	ok = merge(&m, &scan, how, e);
+	if (ok)
+		naming_profile(s->namer, a, &out->profile);
 	sums_release(&m.sums);
 	for (size_t i = 0; i < m.piles.n; i++)
 		merger_free(m.piles.at[i].merger);

@@ -1,6 +1,7 @@
 /* merge_ids.c - one profile of a few that are named. */
+#include "store/inside.h"
 #include "store/meaning.h"
-#include "store/store.h"
+#include "store/naming.h"
 
 struct adding {
 	struct store *s;
@@ -65,5 +66,6 @@ bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, cons
 		}
 	merger_finish(x.merger, a, &out->profile);
 	average_profile(a, &out->profile, x.type, false, out->nprofiles);
+	naming_profile(s->namer, a, &out->profile);
 	return true;
 }

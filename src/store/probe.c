@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "store/naming.h"
 #include "store/pack.h"
 
 struct book_probe {
@@ -13,6 +14,9 @@ struct book_probe {
 	uint32_t name;	  /* its number, or NONE */
 	size_t nstrings;  /* among which it was looked for */
 	vec(bool) stacks; /* have it; of those that there were when it was last looked */
+	struct naming *naming;
+	struct book_naming names;
+	vec(uint8_t) later; /* enum later of each location, if there are names from elsewhere */
 	/* of the profile that is being read */
 	uint32_t *rows;
 	uint64_t *column;
@@ -20,11 +24,15 @@ struct book_probe {
 	struct unpacker u;
 };
 
-struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat)
+enum later { NOT_ASKED, NO_NAMES, HAS_IT, HAS_OTHERS };
+
+struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat,
+				  struct naming *naming)
 {
 	struct book_probe *p = xcalloc(1, sizeof(*p));
 
 	p->b = p->u.b = b;
+	p->naming = naming && naming->by ? naming : NULL;
 	p->function = function;
 	p->is_flat = is_flat;
 	p->name = NONE;
@@ -37,6 +45,7 @@ void book_probe_free(struct book_probe *p)
 	if (!p)
 		return;
 	vec_release(&p->stacks);
+	vec_release(&p->later);
 	sealed_release(&p->u.s);
 	free(p->rows);
 	free(p->column);
@@ -58,12 +67,35 @@ static bool is_binary(const struct book_probe *p, uint32_t mapping)
 	       str_eq((struct str){ f.p + 1, f.n - 2 }, path_base(file));
 }
 
-static bool has_function(const struct book_probe *p, uint32_t location)
+/* What is said of a location by whoever has named it later. */
+static enum later later_names(struct book_probe *p, uint32_t location)
 {
+	const struct profile_frame *frames;
+	uint32_t n;
+
+	while (p->later.n <= location)
+		vec_push(&p->later, NOT_ASKED);
+	if (p->later.at[location] != NOT_ASKED)
+		return p->later.at[location];
+	n = book_naming_find(&p->names, location, &frames);
+	p->later.at[location] = n ? HAS_OTHERS : NO_NAMES;
+	if (p->is_flat && n > 1)
+		n = 1;
+	for (uint32_t i = 0; i < n; i++)
+		if (str_eq(frames[i].name, p->function))
+			p->later.at[location] = HAS_IT;
+	return p->later.at[location];
+}
+
+static bool has_function(struct book_probe *p, uint32_t location)
+{
+	enum later later = p->naming ? later_names(p, location) : NO_NAMES;
 	const struct book *b = p->b;
 	const struct book_location *l = &b->locations.at[location];
 	uint32_t nlines = p->is_flat && l->nlines ? 1 : l->nlines;
 
+	if (later != NO_NAMES)
+		return later == HAS_IT;
 	if (!l->nlines)
 		return p->may_be_binary && is_binary(p, l->mapping);
 	for (uint32_t i = 0; i < nlines; i++) {
@@ -78,7 +110,7 @@ static bool has_function(const struct book_probe *p, uint32_t location)
 	return false;
 }
 
-static bool stack_has_function(const struct book_probe *p, struct range stack)
+static bool stack_has_function(struct book_probe *p, struct range stack)
 {
 	uint32_t n = p->is_flat && stack.n ? 1 : stack.n;
 
@@ -93,15 +125,19 @@ static void look(struct book_probe *p)
 {
 	const struct book *b = p->b;
 
+	if (p->stacks.n == b->stacks.n)
+		return;
 	for (; p->name == NONE && p->nstrings < b->strings.n; p->nstrings++)
 		if (str_eq(b->strings.at[p->nstrings], p->function))
 			p->name = (uint32_t)p->nstrings;
+	book_naming_begin(&p->names, p->naming, b);
 	while (p->stacks.n < b->stacks.n) {
-		bool has = (p->name != NONE || p->may_be_binary) &&
+		bool has = (p->name != NONE || p->may_be_binary || p->naming) &&
 			   stack_has_function(p, b->stacks.at[p->stacks.n]);
 
 		vec_push(&p->stacks, has);
 	}
+	book_naming_end(&p->names);
 }
 
 /* ---- profiles */
@@ -144,7 +180,8 @@ bool book_probe_read(struct book_probe *p, struct str packed, uint32_t head, uin
 		ok = err_set(e, ERR_FORMAT, "its sample types are not those that are noted");
 	if (ok) {
 		look(p);
-		ok = (p->name == NONE && !p->may_be_binary) || add_up(p, type, value, e);
+		ok = (p->name == NONE && !p->may_be_binary && !p->naming) ||
+		     add_up(p, type, value, e);
 	}
 	return ok || err_wrap(e, "packed profile");
 }

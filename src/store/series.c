@@ -4,6 +4,7 @@
 #include "base/int.h"
 #include "store/by.h"
 #include "store/meaning.h"
+#include "store/naming.h"
 #include "store/scan.h"
 
 enum { MAX_PROCESSES = 64 }; /* that are told apart for the level of a series */
@@ -47,6 +48,7 @@ struct charting {
 	struct shelf_book *book;  /* that was used last */
 	struct err no_type;	  /* of a profile that was left out */
 	struct book_probe *probe; /* of it, for the function */
+	struct naming naming;
 };
 
 /* ---- lines and points */
@@ -213,7 +215,8 @@ static bool function_value(struct charting *c, const struct scan_row *row, uint3
 			   double *value, struct err *e)
 {
 	if (!c->probe)
-		c->probe = book_probe_new(c->book->book, c->params->function, c->params->is_flat);
+		c->probe = book_probe_new(c->book->book, c->params->function, c->params->is_flat,
+					  &c->naming);
 	/* In a run of differences most rows do not count. */
 	if (row->factors && row->factors[type] == 0) {
 		*value = 0;
@@ -361,10 +364,15 @@ static void make_lines(struct charting *c, struct arena *a, struct store_line **
 	}
 }
 
-bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
-		  struct store_line **lines, size_t *n, struct err *e)
+/* *is_early: some names were not there yet, and are now. */
+static bool series_once(struct store *s, const struct store_series_params *params, struct arena *a,
+			struct store_line **lines, size_t *n, bool *is_early, struct err *e)
 {
-	struct charting c = { .s = s, .params = params, .how = params->how, .seed = map_seed() };
+	struct charting c = { .s = s,
+			      .params = params,
+			      .how = params->how,
+			      .seed = map_seed(),
+			      .naming.by = s->namer };
 	struct scan scan = { .s = s,
 			     .q = &params->query,
 			     .has_data = params->function.n,
@@ -391,5 +399,14 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 	map_release(&c.line_map);
 	map_release(&c.point_map);
 	buf_release(&c.scratch);
+	*is_early = ok && naming_wait(&c.naming);
 	return ok;
+}
+
+bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
+		  struct store_line **lines, size_t *n, struct err *e)
+{
+	bool is_early, ok = series_once(s, params, a, lines, n, &is_early, e);
+
+	return is_early ? series_once(s, params, a, lines, n, &is_early, e) : ok;
 }

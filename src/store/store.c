@@ -403,14 +403,29 @@ static bool is_below_cap(struct store *s, struct err *e)
 
 	if (!s->keeper.has_thread || !shares->pages)
 		return true;
-	if (pages > shares->thin_pages)
+	if (pages > writer_share(&s->writer, shares->thin_pages))
 		keeper_wake(s);
-	return pages <= shares->full_pages ||
+	return pages <= writer_share(&s->writer, shares->full_pages) ||
 	       err_set(e, ERR_LIMIT,
 		       "max-disk: %s has %lld MB of profiles, and may have %llu MB with its log; "
 		       "what is old is being thinned out, try again",
 		       s->dir, (long long)(pages * DB_PAGE_BYTES >> 20),
 		       (unsigned long long)s->params.keep.max_bytes >> 20);
+}
+
+bool store_set_others(struct store *s, uint64_t bytes, struct err *e)
+{
+	struct writer *w = &s->writer;
+	int64_t pages = (int64_t)(bytes / DB_PAGE_BYTES) + (bytes > 0);
+
+	atomic_store(&w->other_pages, pages);
+	if (!w->shares.pages || atomic_load(&w->pages) + pages <= w->shares.pages)
+		return true;
+	keeper_wake(s);
+	return err_set(e, ERR_LIMIT,
+		       "max-disk: %s may have %llu MB, and this does not fit; what is old is being "
+		       "thinned out, try again",
+		       s->dir, (unsigned long long)s->params.keep.max_bytes >> 20);
 }
 
 /* Room is left for the log to be copied, and for what makes room: deleting needs the log too. */

@@ -38,6 +38,30 @@ struct store_rule {
 	bool is_stored;				    /* set by store_rules: in the folder */
 };
 
+/* Where an address is: in a mapping of a binary. */
+struct store_place {
+	uint64_t address; /* from the mapping's start */
+	uint64_t size, offset;
+};
+struct store_binary; /* the namer's own */
+/* Who knows names of addresses that came without: sums, and what is told of functions, have them.
+ * What was pushed stays as it is, and so does what was named by whoever pushed it. Called from any
+ * thread. */
+struct store_namer {
+	void *ctx;
+	/* From `begin` to `end`, in which nobody waits, what was found stays. */
+	void (*begin)(void *ctx);
+	void (*end)(void *ctx);
+	/* NULL: nothing is known of it, nor will be soon. */
+	struct store_binary *(*binary)(void *ctx, struct str build_id, struct str file);
+	/* How many frames there are, innermost first. 0: none; if there may be some in a while,
+	 * *nmissing goes up. */
+	uint32_t (*find)(void *ctx, struct store_binary *b, const struct store_place *place,
+			 const struct profile_frame **frames, uint64_t *nmissing);
+	/* Waits a while for what was missing; true: some of it is there now. */
+	bool (*wait)(void *ctx);
+};
+
 struct store_params {
 	const char *dir;     /* made if it is not there; one process at a time may have it */
 	uint64_t max_memory; /* that books, caches and merges may take together */
@@ -56,6 +80,16 @@ struct store_params {
 };
 
 struct store *store_open(const struct store_params *params, struct err *e);
+/* From now on, until the store is closed; nobody asks yet. */
+void store_set_namer(struct store *s, const struct store_namer *namer);
+/* So many bytes of the folder are not the store's own, but count towards its limit. ERR_LIMIT:
+ * there is no room for them; what is old is being thinned out, so that there will be. */
+bool store_set_others(struct store *s, uint64_t bytes, struct err *e);
+/* The build ids of all binaries that stored profiles name, sorted; they lie in `a`. Reads all
+ * books.
+ */
+bool store_build_ids(struct store *s, const atomic_bool *stop, struct arena *a, struct str **ids,
+		     size_t *n, struct err *e);
 /* Waits for what is being put. */
 void store_close(struct store *s);
 

@@ -6,6 +6,8 @@
 
 #include "base/int.h"
 #include "base/path.h"
+#include "base/strings.h"
+#include "store/naming.h"
 #include "store/pack.h"
 
 /* Values are summed as whole numbers, exactly, until somebody multiplies by a fraction. */
@@ -490,8 +492,14 @@ struct weight {
 	double flat, cum;
 };
 
+/* Numbers of strings that the book does not have follow those that it has. */
 struct weights {
 	const struct book *b;
+	struct book_naming naming;
+	struct strings names; /* that were found later */
+	struct range *found;  /* of each location: in `later`; NULL if nobody has names */
+	bool *is_asked;
+	vec(uint32_t) later; /* weights */
 	uint32_t *of;	     /* function -> weight + 1 */
 	uint32_t *of_binary; /* mapping -> weight + 1; the last one is for no mapping */
 	vec(struct weight) at;
@@ -550,13 +558,52 @@ static void weigh(struct weight *weight, uint32_t number, bool is_leaf, double v
 	weight->seen_by = number;
 }
 
+static uint32_t later_string(struct weights *w, struct str text)
+{
+	return (uint32_t)w->b->strings.n + strings_add(&w->names, text);
+}
+
+static struct str text_of(const struct weights *w, uint32_t string)
+{
+	return string < w->b->strings.n ? w->b->strings.at[string]
+					: w->names.at[string - w->b->strings.n];
+}
+
+/* Weights of a location whose names were not pushed with it; none if there are no such names. */
+static struct range later_names(struct weights *w, uint32_t location)
+{
+	const struct profile_frame *frames;
+	uint32_t n;
+
+	if (!w->found || w->is_asked[location])
+		return w->found ? w->found[location] : (struct range){ 0 };
+	w->is_asked[location] = true;
+	n = book_naming_find(&w->naming, location, &frames);
+	w->found[location] = (struct range){ (uint32_t)w->later.n, n };
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t weight = 0;
+
+		find_weight(w, &weight, later_string(w, frames[i].name),
+			    later_string(w, frames[i].file));
+		vec_push(&w->later, weight - 1);
+	}
+	return w->found[location];
+}
+
 static void weigh_row(struct weights *w, struct range stack, uint32_t number, double value)
 {
 	const struct book *b = w->b;
 
 	for (uint32_t i = 0; i < stack.n; i++) {
-		const struct book_location *l = &b->locations.at[b->frames.at[stack.first + i]];
+		uint32_t location = b->frames.at[stack.first + i];
+		const struct book_location *l = &b->locations.at[location];
+		struct range later = later_names(w, location);
 
+		for (uint32_t k = 0; k < later.n; k++)
+			weigh(&w->at.at[w->later.at[later.first + k]], number, i == 0 && k == 0,
+			      value);
+		if (later.n)
+			continue;
 		if (!l->nlines)
 			weigh(weight_of_binary(w, l->mapping), number, i == 0, value);
 		for (uint32_t k = 0; k < l->nlines; k++) {
@@ -581,17 +628,42 @@ static struct str binary_name(struct buf *out, struct str file)
 	return buf_view(out);
 }
 
-void book_sum_functions(const struct book_sum *s, uint32_t type,
+static void weights_init(struct weights *w, const struct book *b, struct naming *naming)
+{
+	*w = (struct weights){ .b = b,
+			       .of = xcalloc(b->functions.n + 1, sizeof(uint32_t)),
+			       .of_binary = xcalloc(b->mappings.n + 1, sizeof(uint32_t)) };
+	strings_init(&w->names);
+	book_naming_begin(&w->naming, naming, b);
+	if (w->naming.n) {
+		w->found = xcalloc(b->locations.n + 1, sizeof(*w->found));
+		w->is_asked = xcalloc(b->locations.n + 1, sizeof(*w->is_asked));
+	}
+}
+
+static void weights_release(struct weights *w)
+{
+	book_naming_end(&w->naming);
+	strings_release(&w->names);
+	free(w->found);
+	free(w->is_asked);
+	vec_release(&w->later);
+	free(w->of);
+	free(w->of_binary);
+	vec_release(&w->at);
+	map_release(&w->map);
+}
+
+void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *naming,
 			void (*each)(void *ctx, struct str name, struct str file, double flat,
 				     double cum),
 			void *ctx)
 {
 	const struct book *b = s->b;
-	struct weights w = { .b = b,
-			     .of = xcalloc(b->functions.n + 1, sizeof(uint32_t)),
-			     .of_binary = xcalloc(b->mappings.n + 1, sizeof(uint32_t)) };
+	struct weights w;
 	struct buf scratch = { 0 };
 
+	weights_init(&w, b, naming);
 	for (size_t i = 0; i < s->rows.n; i++) {
 		double value = real_value(s, i, type);
 
@@ -600,14 +672,11 @@ void book_sum_functions(const struct book_sum *s, uint32_t type,
 	}
 	for (size_t i = 0; i < w.at.n; i++) {
 		const struct weight *x = &w.at.at[i];
-		struct str file = b->strings.at[x->file];
+		struct str file = text_of(&w, x->file);
 
-		each(ctx, x->name == NONE ? binary_name(&scratch, file) : b->strings.at[x->name],
+		each(ctx, x->name == NONE ? binary_name(&scratch, file) : text_of(&w, x->name),
 		     x->name == NONE ? STR("") : file, x->flat, x->cum);
 	}
 	buf_release(&scratch);
-	free(w.of);
-	free(w.of_binary);
-	vec_release(&w.at);
-	map_release(&w.map);
+	weights_release(&w);
 }

@@ -4,6 +4,7 @@
 
 #include "store/by.h"
 #include "store/meaning.h"
+#include "store/naming.h"
 #include "store/sums.h"
 
 #define DAY ((int64_t)24 * 3600 * 1000000000) /* weeks are whole days */
@@ -33,6 +34,7 @@ struct topping {
 	vec(uint64_t) nprofiles_of; /* each value of `by`, which is a string's number */
 	bool is_gauge;
 	size_t max_weights;
+	struct naming naming;
 	/* of the sum that is being taken */
 	int64_t service;
 	uint32_t by;
@@ -102,7 +104,7 @@ static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 	t->service = sum->book->service->id;
 	t->by = (uint32_t)sum->group;
 	t->total += book_sum_total(sum->sum, type);
-	book_sum_functions(sum->sum, type, add_function, t);
+	book_sum_functions(sum->sum, type, &t->naming, add_function, t);
 	if (t->weights.n > t->max_weights)
 		return err_set(
 			e, ERR_LIMIT,
@@ -211,10 +213,11 @@ static void make_rows(struct topping *t, struct arena *a, struct store_top *top)
 	}
 }
 
-bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
-	       struct store_top *top, struct err *e)
+/* *is_early: some names were not there yet, and are now. */
+static bool top_once(struct store *s, const struct store_top_params *params, struct arena *a,
+		     struct store_top *top, bool *is_early, struct err *e)
 {
-	struct topping t = { .s = s, .params = params, .seed = map_seed() };
+	struct topping t = { .s = s, .params = params, .seed = map_seed(), .naming.by = s->namer };
 	struct scan scan = { .s = s,
 			     .q = &params->query,
 			     .has_data = true,
@@ -244,5 +247,14 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	vec_release(&t.nprofiles_of);
 	map_release(&t.map);
 	buf_release(&t.scratch);
+	*is_early = ok && naming_wait(&t.naming);
 	return ok;
+}
+
+bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
+	       struct store_top *top, struct err *e)
+{
+	bool is_early, ok = top_once(s, params, a, top, &is_early, e);
+
+	return is_early ? top_once(s, params, a, top, &is_early, e) : ok;
 }

@@ -188,7 +188,7 @@ static bool commit_work(struct store *s, struct writer_task *t, struct err *e)
  * so it is told again as long as that is so. */
 static bool limit_pages(struct writer *w, bool is_work, struct err *e)
 {
-	int64_t limit = is_work ? w->shares.pages : w->shares.put_pages;
+	int64_t limit = writer_share(w, is_work ? w->shares.pages : w->shares.put_pages);
 	char text[60];
 
 	w->cap.is_hit = w->cap.is_disk_full = false;
@@ -400,7 +400,7 @@ bool writer_note_pages(struct writer *w, struct err *e)
 		return false;
 	atomic_store(&w->pages, pages);
 	atomic_store(&w->pages_in_use, pages - free_pages);
-	if (pages > w->shares.put_pages)
+	if (pages > writer_share(w, w->shares.put_pages))
 		w->page_limit = 0;
 	return true;
 }

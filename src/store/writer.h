@@ -57,9 +57,20 @@ struct writer {
 	struct cap_shares shares;
 	int64_t page_limit;		     /* that SQLite knows of */
 	_Atomic int64_t pages, pages_in_use; /* of the database */
+	_Atomic int64_t other_pages;	     /* as many as other files take, that count with it */
 	atomic_bool is_full;
 	_Atomic uint64_t nputs, ncommits, nwaiting, log_bytes;
 };
+
+/* What is left of a share (cap.h) beside other files. */
+static inline int64_t writer_share(const struct writer *w, int64_t pages)
+{
+	int64_t others = atomic_load(&w->other_pages);
+
+	if (!pages)
+		return 0; /* no limit */
+	return pages > others ? pages - others : 1;
+}
 
 bool writer_start(struct store *s, struct err *e);
 /* Notes how much of the database is in use; for whoever has the connection. */

@@ -72,7 +72,7 @@ static void sum_twice(const struct book *b, struct str packed, uint32_t ntypes)
 		if (!book_unpack(b, buf_view(&out), &arena, &strings, &p, &e))
 			abort();
 		if (ntypes)
-			book_sum_functions(s, 0, each_function, &weight);
+			book_sum_functions(s, 0, NULL, each_function, &weight);
 	}
 	free(factors);
 	book_sum_free(s);

@@ -599,7 +599,7 @@ TEST(recursion_counts_once)
 	world_init(&w);
 	p = folded(&w, "main;f;g;f 5\nmain;g 2\n");
 	add_times(b, s, &p, 1);
-	book_sum_functions(s, 0, print_function, &text);
+	book_sum_functions(s, 0, NULL, print_function, &text);
 	buf_char(&text, '\0');
 	assert_string_equal(text.p, "f 5 5\ng 2 7\nmain 0 7\n");
 	buf_release(&text);

@@ -1,0 +1,40 @@
+/* naming.h - names of addresses that came without, from whoever the store was opened with
+ * (store_namer). Private to store/.
+ *
+ * Nothing that is stored changes: names are looked up when something is summed up, so that what was
+ * pushed before they were known has them too, and what is pushed comes back as it came.
+ */
+#ifndef STORE_NAMING_H
+#define STORE_NAMING_H
+
+#include "store/store.h"
+
+struct book;
+
+/* Of one question. */
+struct naming {
+	const struct store_namer *by; /* NULL: nobody */
+	uint64_t nmissing;	      /* addresses that may have names in a while */
+};
+
+/* Once after a question in which something was missing: true if it is worth to ask again. */
+bool naming_wait(struct naming *n);
+/* Gives the profile's locations the names there are; waits for them a while. */
+void naming_profile(const struct store_namer *by, struct arena *a, struct profile *p);
+
+/* The same for locations of a book, between book_naming_begin and book_naming_end, in which nothing
+ * may wait. */
+struct book_naming {
+	struct naming *n; /* NULL: no names */
+	const struct book *b;
+	struct store_binary **binaries; /* of each mapping */
+	bool *is_asked;
+};
+void book_naming_begin(struct book_naming *x, struct naming *n, const struct book *b);
+void book_naming_end(struct book_naming *x);
+/* Frames, innermost first, that stay until book_naming_end; 0: the location's own are to be used.
+ */
+uint32_t book_naming_find(struct book_naming *x, uint32_t location,
+			  const struct profile_frame **frames);
+
+#endif

@@ -52,7 +52,8 @@ static bool find_program(const char *name, struct buf *path, struct err *e)
 }
 
 /* Runs in the child, between fork and exec: only what is safe there. Returns if exec fails. */
-static void become(const char *path, const char *const *argv, int in, int out, pid_t parent)
+static void become(const char *path, const char *const *argv, const char *const *environment,
+		   int in, int out, pid_t parent)
 {
 	sigset_t none;
 
@@ -66,13 +67,16 @@ static void become(const char *path, const char *const *argv, int in, int out, p
 			_exit(1);
 	}
 	if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
-		execv(path, (char *const *)(uintptr_t)argv);
+		execve(path, (char *const *)(uintptr_t)argv,
+		       environment ? (char *const *)(uintptr_t)environment : environ);
 }
 
 /* `with_us`: in a group of its own, which does not outlive us. The child's ends of the pipes are
  * closed on exec, and by the caller. */
-static bool spawn(const char *const *argv, int in, int out, bool with_us, pid_t *pid, struct err *e)
+static bool spawn(const struct child_params *params, int in, int out, bool with_us, pid_t *pid,
+		  struct err *e)
 {
+	const char *const *argv = params->argv;
 	struct buf path = { 0 };
 	int report[2], failure = 0;
 	pid_t parent = getpid();
@@ -86,7 +90,7 @@ static bool spawn(const char *const *argv, int in, int out, bool with_us, pid_t 
 	}
 	*pid = fork();
 	if (*pid == 0) {
-		become(path.p, argv, in, out, with_us ? parent : 0);
+		become(path.p, argv, params->environment, in, out, with_us ? parent : 0);
 		failure = errno;
 		if (write(report[1], &failure, sizeof(failure)) < 0)
 			_exit(2);
@@ -131,7 +135,7 @@ bool child_start(const char *const *argv, pid_t *pid, struct err *e)
 
 	if (null < 0)
 		return err_system(e, "open", "/dev/null");
-	ok = spawn(argv, null, null, false, pid, e);
+	ok = spawn(&(struct child_params){ .argv = argv }, null, null, false, pid, e);
 	close(null);
 	return ok;
 }
@@ -260,7 +264,7 @@ bool child_run(const struct child_params *params, struct buf *out, struct err *e
 	int in[2] = { -1, -1 }, from[2] = { -1, -1 };
 	struct run r = { .params = params, .out = out };
 	bool ok = open_pipes(in, from, params->argv[0], e) &&
-		  spawn(params->argv, in[1], from[1], true, &r.pid, e);
+		  spawn(params, in[1], from[1], true, &r.pid, e);
 
 	close_end(&in[1]);
 	close_end(&from[1]);

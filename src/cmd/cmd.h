@@ -8,6 +8,7 @@
 enum { EXIT_ERROR = 2 };
 
 int cmd_diff(int argc, char **argv);
+int cmd_debuginfo(int argc, char **argv);
 
 /* Prints whole lines to stderr, in red on a terminal as pprof's are, and empties the buffer. */
 void print_warnings(struct buf *warnings);

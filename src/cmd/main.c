@@ -115,6 +115,7 @@ static const struct subcommand {
 	{ "record", "Run a program and record profiles of it", cmd_record },
 	{ "fetch", "Save profiles of running servers in dated folders", cmd_fetch },
 	{ "serve", "Collect profiles of a fleet, and answer questions about them", cmd_serve },
+	{ "debuginfo", "Upload binaries, for a server to name addresses by", cmd_debuginfo },
 	{ "store", "Check, compact, export or import what a server has kept", cmd_store },
 };
 

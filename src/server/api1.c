@@ -175,7 +175,7 @@ static bool take_form(struct request *q, struct err *e)
 	struct buf text = { 0 };
 	bool ok;
 
-	if (!http->body.n)
+	if (!http->body.n || q->endpoint->takes_body)
 		return true;
 	if (!str_has_prefix(http_call_header(http, "Content-Type"),
 			    STR("application/x-www-form-urlencoded")))

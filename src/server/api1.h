@@ -64,6 +64,7 @@ struct endpoint {
 	const struct param *params;
 	size_t nparams;
 	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
+	bool takes_body;    /* that is no form */
 	const char *types;  /* of other content that it may answer with; blanks between them */
 	/* Writes the JSON of the answer, or answers by itself; then it does not matter what it
 	 * returns. */
@@ -77,7 +78,7 @@ struct endpoint {
 	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile)   \
 		each(merge) each(diff) each(top) each(series) each(keep) each(delete) each(stats) \
 			each(refusals) each(openapi) each(targets) each(capture)                  \
-				each(capture_state)
+				each(capture_state) each(unnamed) each(debuginfo) each(debugfile)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

@@ -2,8 +2,10 @@
 #include "server/api1_params.h"
 
 #include "base/amount.h"
+#include "server/debuginfo.h"
 #include "server/keep_rules.h"
 #include "server/log.h"
+#include "server/names.h"
 
 /* What is gone should not be a riddle. */
 static void log_deletion(const struct request *q, uint64_t n)
@@ -37,6 +39,21 @@ static bool run_delete(struct request *q, struct buf *out, struct err *e)
 	return true;
 }
 
+static void put_debuginfo(struct buf *out, struct server *s)
+{
+	struct debuginfo_stats files;
+	struct names_stats names;
+
+	debuginfo_stats(s->debuginfo, &files);
+	names_stats(s->names, &names);
+	buf_printf(out,
+		   ",\"debuginfo\":{\"files\":%llu,\"bytes\":%llu,\"dropped\":%llu,"
+		   "\"addresses\":%llu,\"named\":%llu,\"fetched\":%llu}",
+		   (unsigned long long)files.nfiles, (unsigned long long)files.bytes,
+		   (unsigned long long)files.nexpired, (unsigned long long)names.naddresses,
+		   (unsigned long long)names.nnamed, (unsigned long long)names.nfetched);
+}
+
 static bool run_stats(struct request *q, struct buf *out, struct err *e)
 {
 	struct store_stats s;
@@ -67,7 +84,9 @@ static bool run_stats(struct request *q, struct buf *out, struct err *e)
 	json_time(out, "oldest", s.oldest);
 	json_time(out, "newest", s.newest);
 	json_time(out, "started", q->c->server->started);
-	buf_printf(out, ",\"full\":%s}\n", s.is_full ? "true" : "false");
+	buf_printf(out, ",\"full\":%s", s.is_full ? "true" : "false");
+	put_debuginfo(out, q->c->server);
+	buf_puts(out, "}\n");
 	return true;
 }
 

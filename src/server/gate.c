@@ -171,13 +171,25 @@ static bool is_symbolz(const struct visit *v)
 	return str_has_suffix(str_of(v->route->path), STR("/symbolz"));
 }
 
+static bool is_debuginfo(const struct visit *v)
+{
+	return strcmp(v->route->path, "/api/1/debuginfo/*") == 0;
+}
+
 static size_t max_body(const struct call *c)
 {
 	const struct visit *v = visit_of(c);
 
+	if (is_ingest(v) && is_debuginfo(v))
+		return (size_t)c->server->options->max_debuginfo;
 	if (is_ingest(v))
 		return (size_t)c->server->options->max_body;
 	return is_symbolz(v) ? SYMBOLZ_BODY : SMALL_BODY;
+}
+
+static const char *body_limit(const struct call *c)
+{
+	return is_debuginfo(visit_of(c)) ? "max-debuginfo" : "max-body";
 }
 
 /* Of `bytes` more than it has. */
@@ -228,7 +240,7 @@ void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_
 	uint64_t need = (uint64_t)nbytes * MEMORY_PER_BODY_BYTE;
 
 	if (nbytes > max_body(&c))
-		gate_refuse(&c, 413, "max-body", "a body of more than %s",
+		gate_refuse(&c, 413, body_limit(&c), "a body of more than %s",
 			    gate_bytes_text(&c, max_body(&c)));
 	else if (need > v->memory)
 		take_memory(&c, need - v->memory, 0);
@@ -368,8 +380,9 @@ static bool check_body(struct call *c)
 
 	if (c->http->announced_bytes <= max_bytes)
 		return true;
-	gate_refuse(c, 413, "max-body", "a body of %s, and --max-body is %s",
-		    gate_bytes_text(c, c->http->announced_bytes), gate_bytes_text(c, max_bytes));
+	gate_refuse(c, 413, body_limit(c), "a body of %s, and --%s is %s",
+		    gate_bytes_text(c, c->http->announced_bytes), body_limit(c),
+		    gate_bytes_text(c, max_bytes));
 	return false;
 }
 
@@ -383,10 +396,11 @@ static bool is_query(const struct visit *v)
 /* Those that are answered without reading many profiles need not wait for those that are not. */
 static bool is_heavy(const struct visit *v)
 {
-	static const char *const light[] = { "/api/0/version",	"/api/0/services",
-					     "/api/1/stats",	"/api/1/openapi.json",
-					     "/api/1/refusals", "/api/1/profiles/*",
-					     "/api/1/targets",	"/api/1/capture/*" };
+	static const char *const light[] = { "/api/0/version",	 "/api/0/services",
+					     "/api/1/stats",	 "/api/1/openapi.json",
+					     "/api/1/refusals",	 "/api/1/profiles/*",
+					     "/api/1/targets",	 "/api/1/capture/*",
+					     "/api/1/debuginfo", "/api/1/debuginfo/*" };
 
 	if (!is_query(v))
 		return false;

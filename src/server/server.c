@@ -15,17 +15,24 @@
 #include "base/version.h"
 #include "collect/collect.h"
 #include "http/address.h"
+#include "server/debuginfo.h"
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/keep_rules.h"
 #include "server/log.h"
+#include "server/names.h"
 #include "server/routes.h"
 #include "server/scrape.h"
 #include "server/self.h"
 #include "server/viewer.h"
 #include "server/when.h"
 
-enum { LOOK_S = 5 }; /* at files of TLS that may have changed */
+enum {
+	LOOK_S = 5,	 /* at files of TLS that may have changed */
+	NAMES_SHARE = 8, /* of the store's memory */
+	MIN_TIDY_MS = 1000,
+	MAX_TIDY_MS = 3600 * 1000,
+};
 
 /* ---- systemd */
 
@@ -184,6 +191,70 @@ static struct store *open_store(const struct server_options *o, struct arena *a,
 		e);
 }
 
+/* ---- names */
+
+/* Before a file is kept. */
+static bool count_debuginfo(void *ctx, uint64_t bytes, struct err *e)
+{
+	struct server *s = ctx;
+
+	return store_set_others(s->store, bytes, e);
+}
+
+/* Debug info of binaries that no profile has any more goes. */
+static void tidy_debuginfo(void *ctx)
+{
+	struct server *s = ctx;
+	int64_t before = time_now() - s->options->keep_debuginfo;
+	struct debuginfo_stats stats;
+	struct arena a = { 0 };
+	struct str *needed;
+	struct err e;
+	size_t n;
+
+	if (s->options->keep_debuginfo && debuginfo_has_old(s->debuginfo, before)) {
+		if (store_build_ids(s->store, &s->is_stopping, &a, &needed, &n, &e))
+			debuginfo_expire(s->debuginfo, before, needed, n);
+		else if (!s->is_stopping)
+			log_error("which debug info is needed cannot be told: %s", e.text);
+	}
+	debuginfo_stats(s->debuginfo, &stats);
+	store_set_others(s->store, stats.bytes, &e); /* also what was refused meanwhile */
+	arena_release(&a);
+}
+
+static bool open_names(struct server *s, struct err *e)
+{
+	const struct server_options *o = s->options;
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	int64_t tidy_ms = o->keep_debuginfo / 4 / 1000000;
+
+	s->debuginfo =
+		debuginfo_open(&(struct debuginfo_params){ .data = o->data,
+							   .max_file = (uint64_t)o->max_debuginfo,
+							   .max_disk = (uint64_t)o->max_disk,
+							   .min_free = (uint64_t)o->min_free,
+							   .may_grow = count_debuginfo,
+							   .ctx = s },
+			       e);
+	if (!s->debuginfo)
+		return false;
+	s->names = names_new(&(struct names_params){
+		.files = s->debuginfo,
+		.is_local = o->symbolize_local,
+		.urls = o->debuginfod && urls ? urls : "",
+		.max_bytes = limits_store_memory(o) / NAMES_SHARE,
+		.max_file = (uint64_t)o->max_debuginfo,
+		.tidy = tidy_debuginfo,
+		.ctx = s,
+		.tidy_ms = tidy_ms < MIN_TIDY_MS   ? MIN_TIDY_MS
+			   : tidy_ms > MAX_TIDY_MS ? MAX_TIDY_MS
+						   : tidy_ms,
+	});
+	store_set_namer(s->store, names_namer(s->names));
+	return true;
+}
+
 bool server_run(const struct server_options *options, struct err *e)
 {
 	struct server s = { .options = options, .started = time_now() };
@@ -208,16 +279,19 @@ bool server_run(const struct server_options *options, struct err *e)
 	if (ok)
 		viewer_open(&s);
 	s.store = ok ? open_store(options, &a, e) : NULL;
-	if (s.store) {
+	ok = s.store && open_names(&s, e);
+	if (ok) {
 		self_start(&s);
 		scrape_open(&s);
 	}
-	ok = s.store && listen_and_wait(&s, host, port, &signals, &jobs, e);
+	ok = ok && listen_and_wait(&s, host, port, &signals, &jobs, e);
 	collector_free(s.collector);
 	scrape_config_release(&jobs);
+	names_free(s.names);
 	if (s.store)
 		store_close(s.store);
 	web_site_free(s.site);
+	debuginfo_close(s.debuginfo);
 	gate_close(&s);
 	desks_release(&s.desks);
 	arena_release(&a);

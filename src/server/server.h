@@ -11,8 +11,10 @@
 #include "store/store.h"
 
 struct collector; /* collect/collect.h: takes profiles of targets */
+struct debuginfo; /* debuginfo.h: binaries, to name addresses by */
 struct limits;	  /* limits.h: how much, and what was refused */
 struct metrics;	  /* metrics.h: what is counted */
+struct names;	  /* names.h: of addresses that came without */
 struct site;	  /* web/web.h: pages */
 
 struct server {
@@ -27,6 +29,8 @@ struct server {
 	atomic_bool is_stopping;
 	struct collector *collector;
 	struct desks desks;
+	struct debuginfo *debuginfo;
+	struct names *names;
 	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 

@@ -7,10 +7,22 @@ _kiln()
 	case ${COMP_WORDS[1]}:$COMP_CWORD in
 	*:1)
 		[[ $word == -* || ! $word ]] ||
-			mapfile -t COMPREPLY < <(compgen -W "diff fetch help record serve store" -- "$word"; compgen -f -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "debuginfo diff fetch help record serve store" -- "$word"; compgen -f -- "$word")
 		;;
 	fetch:* | record:* | serve:*)
 		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" "${COMP_WORDS[1]}" --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	debuginfo:2)
+		mapfile -t COMPREPLY < <(compgen -W "upload list" -- "$word")
+		return
+		;;
+	debuginfo:*)
+		if [[ $word == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$("$1" debuginfo --complete 2>/dev/null)" -- "$word")
+		else
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		fi
 		return
 		;;
 	store:2)

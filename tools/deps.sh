@@ -14,7 +14,7 @@ for job; do
 	test)
 		need="$need libcmocka-dev perl python3 openssl bsdutils libcurl4 libmicrohttpd12 graphviz libxml2-utils golang-go"
 		need="$need etcd-server g++ pkg-config binutils xz-utils linux-perf curl python3-jsonschema prometheus"
-		need="$need libgoogle-perftools-dev libjemalloc-dev libmimalloc-dev musl-tools gdb strace"
+		need="$need libgoogle-perftools-dev libjemalloc-dev libmimalloc-dev musl-tools gdb strace libdebuginfod1"
 		;;
 	browser)
 		need="$need chromium"

@@ -134,13 +134,29 @@ static int status_of(const struct err *e)
 	return 400;
 }
 
+static int limit_status(struct str limit)
+{
+	static const struct {
+		const char *limit;
+		int status;
+	} known[] = {
+		{ "max-memory", 503 },
+		{ "max-disk", 507 },
+		{ "min-free", 507 },
+		{ "max-debuginfo", 413 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (str_eq(limit, str_of(known[i].limit)))
+			return known[i].status;
+	return 429;
+}
+
 /* "limit: why" */
 static void reply_limit(struct call *c, const struct err *e)
 {
 	struct str why = str_of(e->text), limit = str_cut(&why, ':');
-	int status = str_eq(limit, STR("max-memory")) ? 503
-		     : str_eq(limit, STR("max-disk")) ? 507
-						      : 429;
+	int status = limit_status(limit);
 
 	if (!why.n)
 		limit = STR("store");

@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/debuginfo.h"
 #include "server/gate.h"
+#include "server/names.h"
 #include "server/options.h"
 #include "server/routes.h"
 #include "server/scrape.h"
@@ -79,6 +81,11 @@ static struct http_server *start(void)
 	s.store = store_open(&(struct store_params){ .dir = dir, .max_memory = 64 << 20 }, &e);
 	if (!s.store)
 		abort();
+	s.debuginfo =
+		debuginfo_open(&(struct debuginfo_params){ .data = dir, .max_file = 1 << 20 }, &e);
+	s.names = names_new(&(struct names_params){
+		.files = s.debuginfo, .program = "/bin/false", .urls = "" });
+	store_set_namer(s.store, names_namer(s.names));
 	put_profile(s.store, "shop", "main;f;g 10\nmain;h 3\n", 1700000000000000000);
 	put_profile(s.store, "shop", "main;f;g 1\nmain;i 30\n", 1700000060000000000);
 	put_profile(s.store, "mail", "main;f 5\n", 1700000000000000000);

@@ -17,11 +17,11 @@
 
 struct child_params {
 	const char *const *argv; /* NULL at the end; argv[0] is a name for $PATH, or has a slash */
+	struct str input;	 /* what it reads; it need not read all of it */
+	int64_t max_seconds;	 /* 0: as long as it likes */
+	size_t max_output;	 /* in bytes */
+	const atomic_bool *stop; /* or NULL; looked at every 50 ms */
 	const char *const *environment; /* NULL at the end; NULL: ours */
-	struct str input;		/* what it reads; it need not read all of it */
-	int64_t max_seconds;		/* 0: as long as it likes */
-	size_t max_output;		/* in bytes */
-	const atomic_bool *stop;	/* or NULL; looked at every 50 ms */
 };
 
 /* Appends what the child prints to `out`, and waits for it. Fails if it cannot be started

@@ -12,7 +12,8 @@ static bool run(const char *line, struct str input, int64_t seconds, struct buf 
 {
 	const char *const argv[] = { "sh", "-c", line, NULL };
 
-	return child_run(&(struct child_params){ argv, input, seconds, 100u << 20, NULL }, out, e);
+	return child_run(&(struct child_params){ argv, input, seconds, 100u << 20, NULL, NULL },
+			 out, e);
 }
 
 static double now(void)
@@ -39,7 +40,8 @@ TEST(a_missing_program_is_named_as_go_does)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL }, &out, &e));
+	assert_false(
+		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
 	assert_int_equal(e.kind, ERR_NOTFOUND);
 	assert_string_equal(e.text,
 			    "exec: \"no-such-program\": executable file not found in $PATH");
@@ -52,7 +54,8 @@ TEST(a_missing_path_is_named)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL }, &out, &e));
+	assert_false(
+		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
 	assert_string_equal(e.text,
 			    "exec: \"./no/such\": stat ./no/such: no such file or directory");
 	buf_release(&out);
@@ -68,7 +71,8 @@ TEST(a_file_that_is_no_program_fails_to_start)
 
 	assert_true(fd >= 0 && fchmod(fd, 0700) == 0 && write(fd, "\1\2\3", 3) == 3);
 	close(fd);
-	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL }, &out, &e));
+	assert_false(
+		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
 	unlink(path);
 	assert_non_null(strstr(e.text, "exec format error"));
 	buf_release(&out);
@@ -168,8 +172,8 @@ TEST(too_much_output_is_refused)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(
-		child_run(&(struct child_params){ argv, STR(""), 30, 1000000, NULL }, &out, &e));
+	assert_false(child_run(&(struct child_params){ argv, STR(""), 30, 1000000, NULL, NULL },
+			       &out, &e));
 	assert_string_equal(e.text, "it printed more than 1000000 bytes");
 	buf_release(&out);
 }
@@ -187,4 +191,20 @@ TEST(a_started_child_is_waited_for)
 	assert_string_equal(e.text, "exit status 1");
 	assert_false(child_start(none, &pid, &e));
 	assert_int_equal(e.kind, ERR_NOTFOUND);
+}
+
+TEST(the_environment_may_be_another)
+{
+	const char *const argv[] = { "/usr/bin/env", NULL };
+	const char *const environment[] = { "A=1", "B=2", NULL };
+	struct buf out = { 0 };
+	struct err e;
+
+	assert_true(child_run(&(struct child_params){ .argv = argv,
+						      .environment = environment,
+						      .max_seconds = 30,
+						      .max_output = 1000 },
+			      &out, &e));
+	assert_true(str_eq(buf_view(&out), STR("A=1\nB=2\n")));
+	buf_release(&out);
 }

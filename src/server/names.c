@@ -248,7 +248,9 @@ static bool wait_for_names(void *ctx)
 
 static struct str keep_text(struct store_binary *b, const struct profile *p, uint32_t string)
 {
-	return b->strings.at[strings_add(&b->strings, profile_str(p, string))];
+	uint32_t i = strings_add(&b->strings, profile_str(p, string)); /* it may move the table */
+
+	return b->strings.at[i];
 }
 
 static void add_frames(struct store_binary *b, const struct profile *p, const struct location *l)

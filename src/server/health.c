@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "server/gate.h"
+#include "server/debuginfo.h"
 #include "server/limits.h"
 #include "server/metrics.h"
 #include "server/scrape.h"
+#include "server/names.h"
 
 /* ---- alive, ready */
 
@@ -62,6 +64,23 @@ static void measure_store(struct server *s)
 	set(s, METRIC_STORE_THINNED, t.nthinned);
 	metrics_set(s->metrics, METRIC_STORE_OLDEST, (double)t.oldest / 1e9, NULL);
 	metrics_set(s->metrics, METRIC_STORE_NEWEST, (double)t.newest / 1e9, NULL);
+}
+
+static void measure_names(struct server *s)
+{
+	struct debuginfo_stats files;
+	struct names_stats names;
+
+	debuginfo_stats(s->debuginfo, &files);
+	names_stats(s->names, &names);
+	set(s, METRIC_DEBUGINFO_FILES, files.nfiles);
+	set(s, METRIC_DEBUGINFO_BYTES, files.bytes);
+	set(s, METRIC_DEBUGINFO_DROPPED, files.nexpired);
+	set(s, METRIC_DEBUGINFO_FETCHED, names.nfetched);
+	set(s, METRIC_NAMES_ADDRESSES, names.naddresses);
+	set(s, METRIC_NAMES_NAMED, names.nnamed);
+	set(s, METRIC_NAMES_MEMORY, names.bytes);
+	set(s, METRIC_NAMES_FAILED, names.nfailed);
 }
 
 static void measure_http(struct server *s, struct http_server *http)
@@ -138,6 +157,7 @@ void health_metrics(struct call *c)
 	measure_http(c->server, http_call_server(c->http));
 	measure_limits(c->server);
 	measure_store(c->server);
+	measure_names(c->server);
 	measure_process(c->server);
 	scrape_measure(c->server);
 	metrics_print(&text, c->server->metrics);

@@ -88,19 +88,19 @@ def addresses():
     return sorted(out)
 
 
-def code_segment():
+def code_segment(binary):
     """Offset, address, bytes."""
-    for line in run("readelf", "-lW", path("shop.full")).splitlines():
+    for line in run("readelf", "-lW", path(binary)).splitlines():
         parts = line.split()
         if parts[:1] == ["LOAD"] and "R E" in line:
             return int(parts[1], 16), int(parts[2], 16), int(parts[4], 16)
 
 
-def native(file="/srv/shop", id_=None, which=None, time_ns=0):
+def native(file="/srv/shop", id_=None, which=None, time_ns=0, binary="shop.full"):
     """A profile of the program, without names: each address once."""
-    offset, vaddr, size = code_segment()
+    offset, vaddr, size = code_segment(binary)
     limit = START + (size + 4095) // 4096 * 4096
-    strings = ["", "samples", "count", "cpu", "nanoseconds", file, build_id("shop.full") if id_ is None else id_]
+    strings = ["", "samples", "count", "cpu", "nanoseconds", file, build_id(binary) if id_ is None else id_]
     out = field(1, field(1, 1) + field(2, 2)) + field(1, field(1, 3) + field(2, 4))
     out += field(3, field(1, 1) + field(2, START) + field(3, limit) + field(4, offset) + field(5, 5) + field(6, 6))
     for i, a in enumerate(which or addresses()):
@@ -129,7 +129,7 @@ def table(profile, *args, env=None):
 
 def local(profile, binary):
     """The same of who has the program; without tools in the PATH kiln reads all that there is."""
-    folder = "%s/bin-%s" % (TMP, binary)
+    folder = "%s/bin-%s" % (TMP, os.path.basename(binary))
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(folder + "/shop"):
         os.symlink(path(binary), folder + "/shop")
@@ -260,6 +260,20 @@ def other_addresses():
     two = main.push(native(which=[addresses()[0] + 1]), service="later", type="cpu")["id"]
     body = main.ask("/api/0/profiles/%s+%s" % (id_, two))[2]
     assert "[shop]" not in "".join(table(body)), table(body)
+
+
+def many():
+    """Of a large program, which is kiln."""
+    binary = path(KILN)
+    _, vaddr, size = code_segment(binary)
+    body = native(binary=binary, which=sorted(random.Random(5).sample(range(vaddr, vaddr + size), 3000)))
+    main.push(body, service="many", type="cpu")
+    assert "[shop]" in "".join(table(merged(main, service="many")))
+    upload(main, binary)
+    rows = table(merged(main, service="many"))
+    assert len(rows) > 1000, len(rows)
+    equal(rows, local(body, binary))
+    main.ask("/api/1/debuginfo/" + build_id(binary), "DELETE")
 
 
 def restarted():
@@ -415,6 +429,9 @@ def expiry():
     equal([f["build_id"] for f in files], [build_id("shop.full")])
     equal(server.get("/api/1/stats")[1]["debuginfo"]["dropped"], 1)
     assert has_names(server)
+    metrics = server.ask("/metrics")[2].decode()
+    for line in ("kiln_debuginfo_files 1", "kiln_debuginfo_dropped_total 1", "kiln_names_named_addresses %d" % len(addresses())):
+        assert "\n" + line + "\n" in metrics, (line, metrics)
     equal(server.stop(), 0)
     assert "no profile needs it any more" in server.log(), server.log()
 
@@ -471,6 +488,7 @@ check("an upload names what is there, as the program itself would", uploaded)
 check("fleet's top and series have the names", fleet)
 check("a profile comes back as it was pushed", as_pushed)
 check("addresses that are pushed later have names", other_addresses)
+check("thousands of addresses", many)
 check("names are there after a restart", restarted)
 check("more replaces less, and can be dropped", better)
 check("debug files without code will do", debug_file)

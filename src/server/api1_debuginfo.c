@@ -8,6 +8,7 @@
 #include "server/gate.h"
 #include "server/log.h"
 #include "server/names.h"
+#include "web/web.h"
 
 static void put_contents(struct buf *out, const struct object_contents *c)
 {
@@ -90,6 +91,8 @@ static bool upload(struct request *q, struct str build_id, const char **result, 
 	*result = results[how];
 	if (how != DEBUGINFO_THERE) {
 		names_changed(s->names, build_id);
+		while (web_site_shed(s->site)) /* what is being shown has no names */
+			;
 		log_info("%s uploaded debug info of %.*s (%.*s)", who(q), STR_ARG(name),
 			 STR_ARG(build_id));
 	}

@@ -78,6 +78,8 @@ static bool show_profile(struct request *q, const struct store_id *id, struct st
 			       "it is no profile but bytes of type %.*s: see "
 			       "/api/0/profiles/%.*s",
 			       STR_ARG(meta.type), STR_ARG(request_text(q, "id")));
+	if (!str_eq(request_text(q, "format"), STR("pprof"))) /* that is as it was pushed */
+		store_name_profile(q->c->server->store, q->a, &p);
 	return format_reply(q, &p, filename_of(q, request_text(q, "id")), out, e);
 }
 

@@ -64,6 +64,11 @@ struct names {
 	uint64_t clock, bytes, nruns, nfailed, nfetched;
 	bool is_busy;
 	atomic_bool is_stopping;
+	/* Names that linkers know, and how people read them, of as many as there is room for; under
+	 * a lock of their own. */
+	pthread_mutex_t reading;
+	struct strings mangled, texts;
+	vec(struct str) readable; /* of each in `mangled`; p == NULL: it is none */
 	pthread_t thread, fetcher;
 	bool has_thread, has_fetcher;
 };
@@ -242,6 +247,43 @@ static bool wait_for_names(void *ctx)
 	is_done = (!n->queue.n && !n->is_busy) || n->nruns != nruns;
 	pthread_mutex_unlock(&n->lock);
 	return is_done;
+}
+
+/* Under the lock. */
+static struct str demangle(struct names *n, struct str name)
+{
+	struct buf text = { 0 };
+	struct str out = { 0 };
+
+	if (demangle_name(&text, name, DEMANGLE_DEFAULT)) {
+		uint32_t i = strings_add(&n->texts, buf_view(&text));
+
+		out = n->texts.at[i];
+	}
+	buf_release(&text);
+	return out;
+}
+
+static struct str readable(void *ctx, struct str name)
+{
+	struct names *n = ctx;
+	struct str out = { 0 };
+	uint32_t i;
+
+	pthread_mutex_lock(&n->reading);
+	i = strings_find(&n->mangled, name);
+	if (i) {
+		out = n->readable.at[i];
+	} else if (arena_bytes(&n->mangled.bytes) + arena_bytes(&n->texts.bytes) <
+		   n->params.max_bytes / 2) {
+		i = strings_add(&n->mangled, name);
+		out = demangle(n, name);
+		while (n->readable.n <= i)
+			vec_push(&n->readable, ((struct str){ 0 }));
+		n->readable.at[i] = out;
+	}
+	pthread_mutex_unlock(&n->reading);
+	return out;
 }
 
 /* ---- names come in */
@@ -682,9 +724,13 @@ struct names *names_new(const struct names_params *params)
 					 .end = end,
 					 .binary = binary,
 					 .find = find,
-					 .wait = wait_for_names };
+					 .wait = wait_for_names,
+					 .readable = readable };
 	pthread_rwlock_init(&n->tables, NULL);
 	pthread_mutex_init(&n->lock, NULL);
+	pthread_mutex_init(&n->reading, NULL);
+	strings_init(&n->mangled);
+	strings_init(&n->texts);
 	pthread_cond_init(&n->wake, NULL);
 	pthread_cond_init(&n->wake_fetcher, NULL);
 	pthread_cond_init(&n->idle, NULL);
@@ -716,6 +762,10 @@ void names_free(struct names *n)
 	map_release(&n->map);
 	pthread_rwlock_destroy(&n->tables);
 	pthread_mutex_destroy(&n->lock);
+	pthread_mutex_destroy(&n->reading);
+	strings_release(&n->mangled);
+	strings_release(&n->texts);
+	vec_release(&n->readable);
 	pthread_cond_destroy(&n->wake);
 	pthread_cond_destroy(&n->wake_fetcher);
 	pthread_cond_destroy(&n->idle);

@@ -122,6 +122,7 @@ static bool load_one(struct loading *l, struct err *e)
 	if (!s->profile.strings)
 		return err_set(e, ERR_USAGE, "it is no profile but bytes of type %.*s",
 			       STR_ARG(meta.type));
+	store_name_profile(l->q->c->server->store, &s->arena, &s->profile);
 	put_name_part(l->name, meta.service);
 	put_name_part(l->name, meta.type);
 	buf_puts(l->name, ", ");

@@ -16,6 +16,14 @@ bool naming_wait(struct naming *n)
 	return is_worth_it;
 }
 
+/* Whoever pushed both a name and one for the linker has made the former of the latter. _Z is C++'s
+ * and old Rust's, _R new Rust's; some have more underscores. */
+static bool is_mangled(uint32_t name, uint32_t system_name, struct str text)
+{
+	return (name == system_name || !system_name) && text.n > 3 && text.p[0] == '_' &&
+	       (text.p[1] == 'Z' || text.p[1] == 'R' || text.p[1] == '_');
+}
+
 /* ---- profiles */
 
 /* Whoever pushed it has named it, or nobody can. */
@@ -98,6 +106,26 @@ static void put(struct naming *n, struct arena *a, struct profile *p)
 	free(binaries);
 }
 
+static void make_readable(const struct store_namer *by, struct arena *a, struct profile *p)
+{
+	const struct function *old = p->functions;
+
+	for (uint32_t i = 0; i < p->nfunctions; i++) {
+		struct str text = profile_str(p, old[i].name);
+		uint32_t system_name = old[i].system_name ? old[i].system_name : old[i].name;
+
+		if (!is_mangled(old[i].name, old[i].system_name, text))
+			continue;
+		text = by->readable(by->ctx, text);
+		if (!text.p)
+			continue;
+		if (p->functions == old)
+			p->functions = arena_copy(a, old, p->nfunctions * sizeof(*old));
+		p->functions[i].name = strings_add(p->strings, text);
+		p->functions[i].system_name = system_name;
+	}
+}
+
 void naming_profile(const struct store_namer *by, struct arena *a, struct profile *p)
 {
 	struct naming n = { .by = by };
@@ -110,6 +138,7 @@ void naming_profile(const struct store_namer *by, struct arena *a, struct profil
 		nfound = p->nlocations;
 	if (nfound)
 		put(&n, a, p);
+	make_readable(by, a, p);
 }
 
 /* ---- books */
@@ -167,7 +196,22 @@ uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 			      frames, &x->n->nmissing);
 }
 
+struct str book_naming_readable(struct book_naming *x, uint32_t function)
+{
+	const struct book_function *f = &x->b->functions.at[function];
+	struct str text = x->b->strings.at[f->name];
+
+	if (!x->n || !is_mangled(f->name, f->system_name, text))
+		return (struct str){ 0 };
+	return x->n->by->readable(x->n->by->ctx, text);
+}
+
 /* ---- the store */
+
+void store_name_profile(struct store *s, struct arena *a, struct profile *p)
+{
+	naming_profile(s->namer, a, p);
+}
 
 void store_set_namer(struct store *s, const struct store_namer *namer)
 {

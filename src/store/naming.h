@@ -36,5 +36,8 @@ void book_naming_end(struct book_naming *x);
  */
 uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 			  const struct profile_frame **frames);
+/* The name of a function that was pushed as linkers know it, as people read it; p == NULL: it is to
+ * be used as it is. */
+struct str book_naming_readable(struct book_naming *x, uint32_t function);
 
 #endif

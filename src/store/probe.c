@@ -16,7 +16,8 @@ struct book_probe {
 	vec(bool) stacks; /* have it; of those that there were when it was last looked */
 	struct naming *naming;
 	struct book_naming names;
-	vec(uint8_t) later; /* enum later of each location, if there are names from elsewhere */
+	vec(uint8_t) later;    /* enum later of each location, if there are names from elsewhere */
+	vec(uint8_t) readable; /* the same of each function, by its readable name */
 	/* of the profile that is being read */
 	uint32_t *rows;
 	uint64_t *column;
@@ -46,6 +47,7 @@ void book_probe_free(struct book_probe *p)
 		return;
 	vec_release(&p->stacks);
 	vec_release(&p->later);
+	vec_release(&p->readable);
 	sealed_release(&p->u.s);
 	free(p->rows);
 	free(p->column);
@@ -87,6 +89,22 @@ static enum later later_names(struct book_probe *p, uint32_t location)
 	return p->later.at[location];
 }
 
+/* The function by its own name, or by that which people read. */
+static bool is_function(struct book_probe *p, uint32_t function)
+{
+	if (p->b->functions.at[function].name == p->name)
+		return true;
+	if (!p->naming)
+		return false;
+	while (p->readable.n <= function)
+		vec_push(&p->readable, NOT_ASKED);
+	if (p->readable.at[function] == NOT_ASKED)
+		p->readable.at[function] =
+			str_eq(book_naming_readable(&p->names, function), p->function) ? HAS_IT
+										       : NO_NAMES;
+	return p->readable.at[function] == HAS_IT;
+}
+
 static bool has_function(struct book_probe *p, uint32_t location)
 {
 	enum later later = p->naming ? later_names(p, location) : NO_NAMES;
@@ -103,7 +121,7 @@ static bool has_function(struct book_probe *p, uint32_t location)
 		uint32_t name = function == NONE ? NONE : b->functions.at[function].name;
 
 		if (name != NONE && b->strings.at[name].n
-			    ? name == p->name
+			    ? is_function(p, function)
 			    : p->may_be_binary && is_binary(p, l->mapping))
 			return true;
 	}

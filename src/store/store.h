@@ -60,6 +60,9 @@ struct store_namer {
 			 const struct profile_frame **frames, uint64_t *nmissing);
 	/* Waits a while for what was missing; true: some of it is there now. */
 	bool (*wait)(void *ctx);
+	/* A name that linkers know as people read it; p == NULL: it is no such name. It stays as
+	 * long as the namer. */
+	struct str (*readable)(void *ctx, struct str name);
 };
 
 struct store_params {
@@ -82,6 +85,8 @@ struct store_params {
 struct store *store_open(const struct store_params *params, struct err *e);
 /* From now on, until the store is closed; nobody asks yet. */
 void store_set_namer(struct store *s, const struct store_namer *namer);
+/* Gives a profile of the store, as store_get returns it, the names that merges have. */
+void store_name_profile(struct store *s, struct arena *a, struct profile *p);
 /* So many bytes of the folder are not the store's own, but count towards its limit. ERR_LIMIT:
  * there is no room for them; what is old is being thinned out, so that there will be. */
 bool store_set_others(struct store *s, uint64_t bytes, struct err *e);

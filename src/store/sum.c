@@ -530,13 +530,22 @@ static struct weight *find_weight(struct weights *w, uint32_t *number, uint32_t 
 	return &w->at.at[*number - 1];
 }
 
+static uint32_t later_string(struct weights *w, struct str text)
+{
+	return (uint32_t)w->b->strings.n + strings_add(&w->names, text);
+}
+
 /* Functions that differ in their first line only are one: so a build more or less does not matter.
  */
 static struct weight *weight_of(struct weights *w, uint32_t function)
 {
 	const struct book_function *f = &w->b->functions.at[function];
+	struct str readable = { 0 };
 
-	return find_weight(w, &w->of[function], f->name, f->filename);
+	if (!w->of[function])
+		readable = book_naming_readable(&w->naming, function);
+	return find_weight(w, &w->of[function], readable.p ? later_string(w, readable) : f->name,
+			   f->filename);
 }
 
 /* What has no name is told by its binary, as in pprof. */
@@ -556,11 +565,6 @@ static void weigh(struct weight *weight, uint32_t number, bool is_leaf, double v
 	if (weight->seen_by != number)
 		weight->cum += value;
 	weight->seen_by = number;
-}
-
-static uint32_t later_string(struct weights *w, struct str text)
-{
-	return (uint32_t)w->b->strings.n + strings_add(&w->names, text);
 }
 
 static struct str text_of(const struct weights *w, uint32_t string)

@@ -250,7 +250,10 @@ def fleet():
 def as_pushed():
     body = native(time_ns=10 ** 18)
     id_ = main.push(body, service="plain", type="cpu")["id"]
-    equal(raw(main.ask("/api/0/profiles/" + id_)[2]), raw(body))
+    for api in (0, 1):
+        equal(raw(main.ask("/api/%d/profiles/%s" % (api, id_))[2]), raw(body))
+    text = main.ask("/api/1/profiles/%s?format=text" % id_)[2].decode()
+    assert "shop::price" in text, text
 
 
 def other_addresses():
@@ -471,6 +474,14 @@ def agent():
     assert "[shop]" in text and "price" not in text, text
     found = server.get("/api/1/unnamed", service="shop", type="cpu")[1]["binaries"]
     equal([b["build_id"] for b in found if b["file"] == path("shop")], [build_id("shop.full")])
+    # One that was not stripped comes with its linker's names.
+    subprocess.run([path("shop.symtab")], check=True, capture_output=True,
+                   env={**os.environ, "LD_PRELOAD": AGENT, "KILN_PUSH_URL": server.url, "KILN_SERVICE": "own"})
+    functions = {r["function"] for r in server.get("/api/1/top", service="own", type="cpu")[1]["rows"]}
+    assert "shop::price" in functions and not any(f.startswith("_Z") for f in functions), functions
+    assert b"shop::price" in merged(server, service="own", format="text")
+    line, = server.get("/api/1/series", service="own", type="cpu", function="shop::price")[1]["lines"]
+    assert sum(p[1] for p in line["points"]) > 0, line
     upload(server, "shop.full")
     rows = table(merged(server))
     assert any("shop::price" in r and "shop.cc:" in r for r in rows), rows

@@ -69,6 +69,12 @@ static bool wait_for(void *ctx)
 	return f->is_ready;
 }
 
+static struct str readable(void *ctx, struct str name)
+{
+	(void)ctx;
+	return str_eq(name, STR("_Z4evilv")) ? STR("evil") : (struct str){ 0 };
+}
+
 /* ---- profiles of two addresses, 0x10 (10) and, called by it, 0x200 (5) */
 
 struct place {
@@ -132,7 +138,8 @@ static void place_init(struct place *p)
 	assert_non_null(mkdtemp(p->dir));
 	p->store = store_open(&(struct store_params){ .dir = p->dir, .max_memory = 64 << 20 }, &e);
 	assert_non_null(p->store);
-	p->fake.namer = (struct store_namer){ &p->fake, begin, end, binary, find, wait_for };
+	p->fake.namer =
+		(struct store_namer){ &p->fake, begin, end, binary, find, wait_for, readable };
 	store_set_namer(p->store, &p->fake.namer);
 }
 
@@ -299,6 +306,29 @@ TEST(what_was_pushed_with_names_keeps_them)
 	assert_string_equal(samples_text(&p.w, &x), "5: b a\n10: a\n");
 	assert_string_equal(top_text(&p, "shop"), "a  10 15\nb  5 5\n");
 	assert_int_equal(p.fake.nbinaries, 0);
+	place_release(&p);
+}
+
+TEST(names_that_linkers_know_become_readable)
+{
+	struct place p;
+	struct profile x = { 0 };
+	struct store_new new = { .service = STR("shop"), .type = STR("cpu"), .profile = &x };
+	struct store_meta meta;
+	struct err e;
+
+	place_init(&p);
+	x = folded(&p.w, "main;_Z4evilv 5\nmain;_Znot 2\n");
+	new.created = SECOND;
+	assert_true(store_put(p.store, &new, &p.w.arena, &meta, &e));
+	assert_string_equal(top_text(&p, "shop"), "evil  5 5\n_Znot  2 2\nmain  0 7\n");
+	assert_true(series_value(&p, "shop", "evil", true) == 5);
+	assert_true(series_value(&p, "shop", "_Znot", true) == 2);
+	x = merge(&p, "shop");
+	assert_string_equal(samples_text(&p.w, &x), "5: evil main\n2: _Znot main\n");
+	assert_true(str_eq(profile_str(&x, x.functions[0].system_name), STR("_Z4evilv")) ||
+		    str_eq(profile_str(&x, x.functions[1].system_name), STR("_Z4evilv")) ||
+		    str_eq(profile_str(&x, x.functions[2].system_name), STR("_Z4evilv")));
 	place_release(&p);
 }
 

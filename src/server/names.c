@@ -1,77 +1,18 @@
-#include "server/names.h"
+#include "server/names_inside.h"
 
-#include <pthread.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "base/vec.h"
 #include "base/wait.h"
-#include "http/client.h"
-#include "server/log.h"
-#include "server/names_child.h"
 
 enum {
-	WAIT_MS = 2000,		   /* that a question waits for names */
-	RETRY_MS = 10 * 60 * 1000, /* until it is looked again for what was not there */
+	WAIT_MS = 2000, /* that a question waits for names */
 	MAX_BINARIES = 50000,
 	MAX_WANTED = 200000, /* addresses of a binary that wait to be named */
-	MAX_FETCHES = 100,   /* that wait */
-	FETCH_MS = 120000,
 };
 /* No file has more; what says so lies. */
 #define MAX_OFFSET (UINT64_C(1) << 43)
-#define MAX_FETCHED (UINT64_C(256) << 20)
-
-struct entry {
-	uint64_t key;
-	uint32_t first, n; /* frames; none if nobody knows */
-};
-
-enum state {
-	ASKABLE,  /* what is not known is to be looked for */
-	FETCHING, /* from a debuginfod server, for which nobody waits */
-	NOTHING,  /* is there, until `retry_ms` */
-};
-
-struct store_binary {
-	char *build_id, *file;
-	/* under names.tables */
-	vec(struct entry) entries;
-	struct map map;
-	vec(struct profile_frame) frames;
-	struct strings strings; /* of the frames */
-	uint64_t nnamed, bytes;
-	/* under names.lock */
-	enum state state;
-	int64_t retry_ms;
-	uint64_t last_use;
-	vec(struct names_place) wanted;
-	bool is_queued;
-	uint64_t version;			   /* goes up when there is other debug info */
-	char *local_said, *fetch_said, *read_said; /* NULL: it was not asked */
-};
-
-struct names {
-	struct names_params params;
-	struct store_namer namer;
-	pthread_rwlock_t tables; /* readers go first: they do not wait, and there is one writer */
-	pthread_mutex_t lock;	 /* taken after `tables`, if both are */
-	pthread_cond_t wake, wake_fetcher, idle;
-	vec(struct store_binary *) binaries, queue, fetches;
-	struct map map;
-	uint64_t clock, bytes, nruns, nfailed, nfetched;
-	bool is_busy;
-	atomic_bool is_stopping;
-	/* Names that linkers know, and how people read them, of as many as there is room for; under
-	 * a lock of their own. */
-	pthread_mutex_t reading;
-	struct strings mangled, texts;
-	vec(struct str) readable; /* of each in `mangled`; p == NULL: it is none */
-	pthread_t thread, fetcher;
-	bool has_thread, has_fetcher;
-};
 
 /* ---- binaries */
 
@@ -101,15 +42,14 @@ static struct store_binary *add_binary(struct names *n, struct str build_id, str
 		return NULL;
 	b = xcalloc(1, sizeof(*b));
 	b->build_id = strndup(build_id.p, build_id.n);
-	b->file = strndup(file.p, file.n);
+	b->file = strndup(file.p, file.n < PATH_MAX ? file.n : PATH_MAX - 1);
 	strings_init(&b->strings);
 	map_add(&n->map, hash_bytes(map_seed(), build_id.p, build_id.n), n->binaries.n);
 	vec_push(&n->binaries, b);
 	return b;
 }
 
-/* Under `tables` as a writer. */
-static void forget_names(struct names *n, struct store_binary *b)
+void names_forget(struct names *n, struct store_binary *b)
 {
 	vec_release(&b->entries);
 	vec_release(&b->frames);
@@ -123,7 +63,7 @@ static void forget_names(struct names *n, struct store_binary *b)
 
 static void free_binary(struct names *n, struct store_binary *b)
 {
-	forget_names(n, b);
+	names_forget(n, b);
 	strings_release(&b->strings);
 	vec_release(&b->wanted);
 	free(b->build_id);
@@ -180,7 +120,7 @@ static bool same_entry(const void *ctx, uint32_t index)
 	return b->entries.at[index].key == *key;
 }
 
-static uint32_t find_entry(const struct store_binary *b, uint64_t key)
+uint32_t names_find_entry(const struct store_binary *b, uint64_t key)
 {
 	const void *both[2] = { b, &key };
 
@@ -224,7 +164,7 @@ static uint32_t find(void *ctx, struct store_binary *b, const struct store_place
 
 	if (!place_key(place, &at.key))
 		return 0;
-	i = find_entry(b, at.key);
+	i = names_find_entry(b, at.key);
 	if (i == MAP_NONE) {
 		*nmissing += want(ctx, b, &at);
 		return 0;
@@ -286,348 +226,6 @@ static struct str readable(void *ctx, struct str name)
 	return out;
 }
 
-/* ---- names come in */
-
-static struct str keep_text(struct store_binary *b, const struct profile *p, uint32_t string)
-{
-	uint32_t i = strings_add(&b->strings, profile_str(p, string)); /* it may move the table */
-
-	return b->strings.at[i];
-}
-
-static void add_frames(struct store_binary *b, const struct profile *p, const struct location *l)
-{
-	for (uint32_t i = 0; i < l->nlines; i++) {
-		const struct line *line = &p->lines[l->first_line + i];
-		struct profile_frame f = { .line = line->line, .column = line->column };
-
-		if (line->function != NONE) {
-			const struct function *from = &p->functions[line->function];
-
-			f.name = keep_text(b, p, from->name);
-			f.system_name = keep_text(b, p, from->system_name);
-			f.file = keep_text(b, p, from->filename);
-			f.start_line = from->start_line;
-		}
-		vec_push(&b->frames, f);
-	}
-}
-
-/* Names that nobody asked for lately make room. */
-static void drop_oldest(struct names *n, const struct store_binary *but)
-{
-	while (n->bytes > n->params.max_bytes) {
-		struct store_binary *oldest = NULL;
-
-		for (size_t i = 0; i < n->binaries.n; i++) {
-			struct store_binary *b = n->binaries.at[i];
-
-			if (b != but && b->bytes && (!oldest || b->last_use < oldest->last_use))
-				oldest = b;
-		}
-		if (!oldest)
-			return;
-		forget_names(n, oldest);
-	}
-}
-
-static uint64_t version_of(struct names *n, const struct store_binary *b)
-{
-	uint64_t version;
-
-	pthread_mutex_lock(&n->lock);
-	version = b->version;
-	pthread_mutex_unlock(&n->lock);
-	return version;
-}
-
-/* What was found in a file that has been replaced meanwhile is of no use. */
-static void take_names(struct names *n, struct store_binary *b, const struct names_job *job,
-		       const struct profile *p, uint64_t version)
-{
-	const struct names_place *places = job->places;
-	size_t nplaces;
-
-	pthread_rwlock_wrlock(&n->tables);
-	nplaces = version_of(n, b) == version ? job->n : 0;
-	for (size_t i = 0; i < nplaces; i++) {
-		const struct location *l = &p->locations[i];
-		struct entry e = { .key = places[i].key, .first = (uint32_t)b->frames.n };
-
-		if (find_entry(b, e.key) != MAP_NONE)
-			continue;
-		if (location_has_name(p, l) && l->nlines <= UINT32_MAX - b->frames.n) {
-			e.n = l->nlines;
-			add_frames(b, p, l);
-		}
-		b->nnamed += e.n > 0;
-		map_add(&b->map, hash_mix(map_seed(), e.key), b->entries.n);
-		vec_push(&b->entries, e);
-	}
-	n->bytes -= b->bytes;
-	b->bytes = b->entries.cap * (sizeof(struct entry) + 2 * sizeof(struct map_slot)) +
-		   b->frames.cap * sizeof(struct profile_frame) + arena_bytes(&b->strings.bytes);
-	n->bytes += b->bytes;
-	pthread_mutex_lock(&n->lock);
-	drop_oldest(n, b);
-	pthread_mutex_unlock(&n->lock);
-	pthread_rwlock_unlock(&n->tables);
-}
-
-/* ---- the thread that asks a child */
-
-static int by_mapping(const void *a, const void *b)
-{
-	const struct names_place *x = a, *y = b;
-
-	if (x->offset != y->offset)
-		return x->offset < y->offset ? -1 : 1;
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return (x->key > y->key) - (x->key < y->key);
-}
-
-static size_t unique_places(struct names_place *at, size_t n)
-{
-	size_t left = 0;
-
-	qsort(at, n, sizeof(*at), by_mapping);
-	for (size_t i = 0; i < n; i++)
-		if (!left || by_mapping(&at[left - 1], &at[i]) != 0)
-			at[left++] = at[i];
-	return left;
-}
-
-static void say(char **what, const char *text)
-{
-	free(*what);
-	*what = strdup(text);
-}
-
-static bool ask_child(struct names *n, struct store_binary *b, const char *path,
-		      const struct names_place *places, size_t nplaces, struct err *e)
-{
-	struct arena a = { 0 };
-	struct strings strings;
-	struct profile p;
-	struct names_job job = { .program = n->params.program,
-				 .path = path,
-				 .build_id = str_of(b->build_id),
-				 .places = places,
-				 .n = nplaces,
-				 .stop = &n->is_stopping };
-	uint64_t version = version_of(n, b);
-	bool ok;
-
-	strings_init(&strings);
-	ok = names_child_ask(&job, &a, &strings, &p, e);
-	if (ok)
-		take_names(n, b, &job, &p, version);
-	strings_release(&strings);
-	arena_release(&a);
-	return ok;
-}
-
-static bool ask_upload(struct names *n, struct store_binary *b, const struct names_place *places,
-		       size_t nplaces)
-{
-	struct debuginfo_file file;
-	struct arena a = { 0 };
-	struct err e;
-	bool ok = debuginfo_find(n->params.files, str_of(b->build_id), &a, &file);
-
-	if (ok) {
-		debuginfo_use(n->params.files, str_of(b->build_id));
-		ok = ask_child(n, b, file.path, places, nplaces, &e);
-		pthread_mutex_lock(&n->lock);
-		say(&b->read_said, ok ? "it has been read" : e.text);
-		pthread_mutex_unlock(&n->lock);
-		if (!ok && !n->is_stopping)
-			log_error("debug info of %s (%s) cannot be read: %s", b->file, b->build_id,
-				  e.text);
-	}
-	arena_release(&a);
-	return ok;
-}
-
-static bool ask_local(struct names *n, struct store_binary *b, const struct names_place *places,
-		      size_t nplaces)
-{
-	struct err e;
-	bool ok;
-
-	if (!n->params.is_local || b->file[0] != '/')
-		return false;
-	ok = ask_child(n, b, b->file, places, nplaces, &e);
-	pthread_mutex_lock(&n->lock);
-	say(&b->local_said, ok ? "it has been read" : e.text);
-	pthread_mutex_unlock(&n->lock);
-	return ok;
-}
-
-/* Nobody on this machine knows. */
-static void ask_others(struct names *n, struct store_binary *b, uint64_t version)
-{
-	pthread_mutex_lock(&n->lock);
-	b->wanted.n = 0;
-	if (b->version != version) {
-		b->state = ASKABLE; /* it came while nobody had it */
-	} else if (*n->params.urls && n->fetches.n < MAX_FETCHES) {
-		b->state = FETCHING;
-		vec_push(&n->fetches, b);
-		pthread_cond_signal(&n->wake_fetcher);
-	} else {
-		b->state = NOTHING;
-		b->retry_ms = clock_now_ms() + RETRY_MS;
-	}
-	pthread_mutex_unlock(&n->lock);
-}
-
-static void name_wanted(struct names *n, struct store_binary *b, struct names_place *places,
-			size_t nplaces)
-{
-	uint64_t version = version_of(n, b);
-	bool ok;
-
-	nplaces = unique_places(places, nplaces);
-	ok = ask_upload(n, b, places, nplaces) || ask_local(n, b, places, nplaces);
-	if (!ok)
-		ask_others(n, b, version);
-	pthread_mutex_lock(&n->lock);
-	n->nruns++;
-	n->nfailed += !ok;
-	pthread_mutex_unlock(&n->lock);
-}
-
-static void *work(void *ctx)
-{
-	struct names *n = ctx;
-	int64_t next_tidy = clock_now_ms() + n->params.tidy_ms;
-
-	pthread_mutex_lock(&n->lock);
-	while (!n->is_stopping) {
-		struct store_binary *b;
-		struct names_place *places;
-		size_t nplaces;
-
-		if (n->params.tidy && clock_now_ms() >= next_tidy) {
-			pthread_mutex_unlock(&n->lock);
-			n->params.tidy(n->params.ctx);
-			next_tidy = clock_now_ms() + n->params.tidy_ms;
-			pthread_mutex_lock(&n->lock);
-		}
-		if (!n->queue.n) {
-			wait_for_ms(&n->wake, &n->lock, (int)n->params.tidy_ms);
-			continue;
-		}
-		b = n->queue.at[0];
-		memmove(n->queue.at, n->queue.at + 1, --n->queue.n * sizeof(*n->queue.at));
-		b->is_queued = false;
-		places = b->wanted.at;
-		nplaces = b->wanted.n;
-		memset(&b->wanted, 0, sizeof(b->wanted));
-		n->is_busy = true;
-		pthread_mutex_unlock(&n->lock);
-		if (nplaces)
-			name_wanted(n, b, places, nplaces);
-		free(places);
-		pthread_mutex_lock(&n->lock);
-		n->is_busy = false;
-		pthread_cond_broadcast(&n->idle);
-	}
-	pthread_mutex_unlock(&n->lock);
-	return NULL;
-}
-
-/* ---- the thread that asks debuginfod servers */
-
-static bool fetch_one(struct names *n, struct http_client *client, const char *url,
-		      struct store_binary *b, struct err *e)
-{
-	struct http_response r = { 0 };
-	struct http_request q = { .url = url,
-				  .timeout_ms = FETCH_MS,
-				  .max_bytes = n->params.max_file < MAX_FETCHED ? n->params.max_file
-										: MAX_FETCHED,
-				  .canceled = &n->is_stopping };
-	enum debuginfo_put how;
-	bool ok = http_send(client, &q, &r, e);
-
-	if (ok && r.status != 200)
-		ok = err_set(e, ERR_NOTFOUND, "%.*s", STR_ARG(buf_view(&r.status_text)));
-	ok = ok && debuginfo_put(n->params.files,
-				 &(struct debuginfo_new){ .build_id = str_of(b->build_id),
-							  .name = str_of(b->file),
-							  .body = buf_view(&r.body),
-							  .is_fetched = true },
-				 &how, e);
-	http_response_release(&r);
-	return ok;
-}
-
-/* Debug information first, then the binary itself, from each server in turn. */
-static bool fetch(struct names *n, struct http_client *client, struct store_binary *b,
-		  struct buf *said)
-{
-	static const char *const kinds[] = { "debuginfo", "executable" };
-	struct str urls = str_of(n->params.urls);
-
-	while (urls.n && !n->is_stopping) {
-		struct str url = str_cut(&urls, ' ');
-
-		while (str_has_suffix(url, STR("/")))
-			url.n--;
-		for (size_t i = 0; url.n && i < sizeof(kinds) / sizeof(*kinds); i++) {
-			struct buf full = { 0 };
-			struct err e;
-			bool ok;
-
-			buf_printf(&full, "%.*s/buildid/%s/%s%c", STR_ARG(url), b->build_id,
-				   kinds[i], '\0');
-			ok = fetch_one(n, client, full.p, b, &e);
-			buf_printf(said, "%s%s: %s", said->n ? "; " : "", full.p,
-				   ok ? "it has been fetched" : e.text);
-			buf_release(&full);
-			if (ok)
-				return true;
-		}
-	}
-	return false;
-}
-
-static void *work_fetching(void *ctx)
-{
-	struct names *n = ctx;
-	struct http_client *client = http_client_new(&(struct http_tls){ 0 });
-
-	pthread_mutex_lock(&n->lock);
-	while (!n->is_stopping) {
-		struct store_binary *b;
-		struct buf said = { 0 };
-		bool ok;
-
-		if (!n->fetches.n) {
-			pthread_cond_wait(&n->wake_fetcher, &n->lock);
-			continue;
-		}
-		b = n->fetches.at[0];
-		memmove(n->fetches.at, n->fetches.at + 1, --n->fetches.n * sizeof(*n->fetches.at));
-		pthread_mutex_unlock(&n->lock);
-		ok = fetch(n, client, b, &said);
-		buf_char(&said, '\0');
-		pthread_mutex_lock(&n->lock);
-		say(&b->fetch_said, said.p);
-		if (b->state == FETCHING) /* nobody has uploaded it meanwhile */
-			b->state = ok ? ASKABLE : NOTHING;
-		b->retry_ms = clock_now_ms() + RETRY_MS;
-		n->nfetched += ok;
-		buf_release(&said);
-	}
-	pthread_mutex_unlock(&n->lock);
-	http_client_free(client);
-	return NULL;
-}
-
 /* ---- */
 
 void names_changed(struct names *n, struct str build_id)
@@ -638,7 +236,7 @@ void names_changed(struct names *n, struct str build_id)
 	pthread_mutex_lock(&n->lock);
 	b = find_binary(n, build_id);
 	if (b) {
-		forget_names(n, b);
+		names_forget(n, b);
 		b->state = ASKABLE;
 		b->version++;
 		free(b->read_said);
@@ -734,9 +332,9 @@ struct names *names_new(const struct names_params *params)
 	pthread_cond_init(&n->wake, NULL);
 	pthread_cond_init(&n->wake_fetcher, NULL);
 	pthread_cond_init(&n->idle, NULL);
-	n->has_thread = pthread_create(&n->thread, NULL, work, n) == 0;
+	n->has_thread = pthread_create(&n->thread, NULL, names_work, n) == 0;
 	if (*params->urls)
-		n->has_fetcher = pthread_create(&n->fetcher, NULL, work_fetching, n) == 0;
+		n->has_fetcher = pthread_create(&n->fetcher, NULL, names_fetch, n) == 0;
 	return n;
 }
 

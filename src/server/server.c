@@ -228,6 +228,8 @@ static bool open_names(struct server *s, struct err *e)
 	const struct server_options *o = s->options;
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	int64_t tidy_ms = o->keep_debuginfo / 4 / 1000000;
+	struct debuginfo_stats stats;
+	struct err ignored;
 
 	s->debuginfo =
 		debuginfo_open(&(struct debuginfo_params){ .data = o->data,
@@ -252,6 +254,8 @@ static bool open_names(struct server *s, struct err *e)
 						   : tidy_ms,
 	});
 	store_set_namer(s->store, names_namer(s->names));
+	debuginfo_stats(s->debuginfo, &stats);
+	store_set_others(s->store, stats.bytes, &ignored); /* it is there already */
 	return true;
 }
 

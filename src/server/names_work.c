@@ -247,8 +247,7 @@ void *names_work(void *ctx)
 			wait_for_ms(&n->wake, &n->lock, (int)n->params.tidy_ms);
 			continue;
 		}
-		b = n->queue.at[0];
-		memmove(n->queue.at, n->queue.at + 1, --n->queue.n * sizeof(*n->queue.at));
+		b = n->queue.at[--n->queue.n];
 		b->is_queued = false;
 		places = b->wanted.at;
 		nplaces = b->wanted.n;

@@ -337,6 +337,10 @@ def debuginfod():
                          text=True, env={"PATH": "/nowhere", "HOME": TMP, "DEBUGINFOD_URLS": main.url,
                                          "DEBUGINFOD_CACHE_PATH": TMP + "/cache"}).stdout
     assert "shop::price" in got and "shop.cc:" in got, got
+    got = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled on", "-ex", "info line shop::price", path("shop")],
+                         capture_output=True, text=True, env={**os.environ, "DEBUGINFOD_URLS": main.url,
+                                                              "DEBUGINFOD_CACHE_PATH": TMP + "/cache2"}).stdout
+    assert "of \"shop.cc\" starts at" in got, got
     other = Server(env={"DEBUGINFOD_URLS": main.url + "/ http://127.0.0.1:1"})
     push(other)
     until = time.time() + 20

@@ -8,6 +8,7 @@
 #include "store/scan.h"
 
 enum { MAX_PROCESSES = 64 }; /* that are told apart for the level of a series */
+#define SLACK 1.5	     /* profiles do not come at the very second */
 
 struct chart_line {
 	uint32_t name, unit; /* strings */
@@ -94,25 +95,38 @@ static double run_value(const struct charting *c)
 
 /* ---- levels */
 
-/* How much of the step is asked for. */
-static double step_time(const struct charting *c)
+struct span {
+	double from, to;
+};
+
+/* What of the step is asked for. */
+static struct span step_span(const struct charting *c)
 {
 	const struct store_query *q = &c->params->query;
 	int64_t from = c->run.time, to = int_add(from, c->params->step);
 
 	from = q->from > from ? q->from : from;
 	to = q->to < to ? q->to : to;
-	return to > from ? (double)to - (double)from : 1;
+	return (struct span){ (double)from, to > from ? (double)to : (double)from + 1 };
 }
 
-/* For how much of it the series was there: from the first profile to the last, and as long after it
- * as they are apart. One that has too few profiles to tell was there all the time. */
+/* For how much of it the series was there: from the first profile to the last, and up to the edges
+ * if another could not yet have come there. One that has too few profiles to tell was there all the
+ * time. */
 static double covered_time(const struct charting *c, double nprocesses)
 {
-	double n = (double)c->run.nprofiles / nprocesses, all = step_time(c);
-	double time = n > 1.5 ? ((double)c->run.end - (double)c->run.first) * n / (n - 1) : all;
+	double n = (double)c->run.nprofiles / nprocesses;
+	double first = (double)c->run.first, last = (double)c->run.end, gap;
+	struct span all = step_span(c);
 
-	return time < all && time > 0 ? time : all;
+	if (n < 1.5 || last <= first)
+		return all.to - all.from;
+	gap = (last - first) / (n - 1);
+	if (first - all.from > SLACK * gap)
+		all.from = first;
+	if (all.to - last > SLACK * gap)
+		all.to = last + gap;
+	return all.to - all.from;
 }
 
 /* store_point.level of one series. Its profiles may be of several processes at a time, and may be
@@ -120,20 +134,22 @@ static double covered_time(const struct charting *c, double nprocesses)
 static double run_level(const struct charting *c)
 {
 	double nprocesses = c->run.nprocesses ? (double)c->run.nprocesses : 1;
-	double duration = (double)c->run.duration, covered;
+	double duration = (double)c->run.duration, covered, all;
+	struct span step = step_span(c);
 
 	if (c->how == STORE_MEAN)
 		return c->run.nprofiles ? nprocesses * c->run.sum / (double)c->run.nprofiles : 0;
 	if (c->how != STORE_SUM)
 		return run_value(c);
 	covered = covered_time(c, nprocesses);
+	all = step.to - step.from;
 	if (duration <= 0)
-		return run_value(c) * 1e9 / step_time(c);
+		return run_value(c) * 1e9 / all;
 	/* Sums of minutes do not say of how many processes they are, but may be longer than time.
 	 */
 	if (nprocesses < duration / covered)
 		nprocesses = duration / covered;
-	return run_value(c) * 1e9 / duration * nprocesses * covered / step_time(c);
+	return run_value(c) * 1e9 / duration * nprocesses * covered / all;
 }
 
 static void note_process(struct run *run, int64_t process)

@@ -5,7 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 
 export const kiln = process.env.KILN, data = process.env.DATA;
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -26,18 +26,33 @@ const servers = new Map();
 export const serve = (...args) => serveWith(process.env, ...args);
 
 export async function serveWith(env, ...args) {
-	const port = await freePort(), child = spawn(kiln, [`-http=127.0.0.1:${port}`, "-no_browser", ...args], { cwd: data, env, stdio: "ignore" });
+	const port = await freePort(), url = `http://127.0.0.1:${port}/ui/`;
 
-	servers.set(`http://127.0.0.1:${port}/ui/`, child);
+	return start(env, url, url + "api/v1/meta", `-http=127.0.0.1:${port}`, "-no_browser", ...args);
+}
+
+/** Starts kiln serve with an empty store; resolves to its address. */
+export async function serveStore(...args) {
+	const port = await freePort(), url = `http://127.0.0.1:${port}/`;
+
+	// Times in tests are of any year, and what is old must not become sums meanwhile.
+	return start(process.env, url, url + "healthz", "serve", "--data", join(process.argv[2], `store${port}`), "--listen", `127.0.0.1:${port}`, "--access-log=false",
+		"--self-profile=false", "--keep-raw", "0", "--keep-minute", "0", "--keep-hour", "0", ...args);
+}
+
+async function start(env, url, test, ...args) {
+	const child = spawn(kiln, args, { cwd: data, env, stdio: "ignore" });
+
+	servers.set(url, child);
 	for (let i = 0; i < 200; i++) {
-		const answer = await fetch(`http://127.0.0.1:${port}/ui/api/v1/meta`).catch(() => null);
+		const answer = await fetch(test).catch(() => null);
 		if (answer?.ok)
-			return `http://127.0.0.1:${port}/ui/`;
+			return url;
 		if (child.exitCode !== null)
-			throw new Error(`kiln -http ended with ${child.exitCode}`);
+			throw new Error(`kiln ${args[0]} ended with ${child.exitCode}`);
 		await new Promise(resolve => setTimeout(resolve, 50));
 	}
-	throw new Error("kiln -http does not answer");
+	throw new Error(`kiln ${args[0]} does not answer`);
 }
 
 /** The process of a server. */

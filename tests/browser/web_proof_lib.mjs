@@ -45,9 +45,12 @@ const field = (number, value) => typeof value === "number"
 	: Buffer.concat([Buffer.from([...varint(number * 8 + 2), ...varint(value.length)]), value]);
 const message = (...fields) => Buffer.concat(fields.map(([number, value]) => field(number, value)));
 
-/** A profile (profile.proto) whose stacks are lists of names, root first, each with a count and labels [[key, value]…]. */
-export function makeProfile(stacks) {
-	const strings = ["", "samples", "count"], functions = new Map(), out = [[1, message([1, 1], [2, 2])]];
+/**
+ * A profile (profile.proto) whose stacks are lists of names, root first, each with a count and labels [[key, value]…].
+ * `type` is [name, unit] of the values; `duration` is in nanoseconds.
+ */
+export function makeProfile(stacks, { type = ["samples", "count"], duration = 0 } = {}) {
+	const strings = ["", ...type], functions = new Map(), out = [[1, message([1, 1], [2, 2])]];
 	const string = text => strings.includes(text) ? strings.indexOf(text) : strings.push(text) - 1;
 	const location = name => functions.get(name) || functions.set(name, functions.size + 1).get(name);
 
@@ -57,5 +60,5 @@ export function makeProfile(stacks) {
 		out.push([4, message([1, id], [4, message([1, id], [2, id])])]);
 		out.push([5, message([1, id], [2, string(name)], [4, string(name + ".c")])]);
 	}
-	return gzipSync(message(...out, ...strings.map(text => [6, Buffer.from(text)])));
+	return gzipSync(message(...out, ...(duration ? [[10, duration]] : []), ...strings.map(text => [6, Buffer.from(text)])));
 }

@@ -632,7 +632,12 @@ async function startApp() {
 		clear(document.body);
 		exposeForTests(new App(meta));
 	} catch (error) {
+		const { a } = parseState(location);
+
 		showStartError("The profile cannot be shown", error, startApp);
+		// A selection of a server, which may have nothing in it.
+		if (a?.includes("="))
+			document.querySelector("main").append(h("a", { href: `../timeline?${a}` }, "Back to the timeline"));
 	}
 }
 

@@ -217,7 +217,7 @@ class Fleet extends Frame {
 		this.pageContext = Object.create(this.ctx);
 		this.pageApi();
 		this.pageElement = h("div", { class: `page page-${page.id}`, tabindex: -1 });
-		clear(this.main).append(this.pageElement);
+		clear(this.main).append(h("h1", { class: "sr-only" }, page.title), this.pageElement);
 		try {
 			this.page = page.mount(this.pageElement, this.pageContext);
 		} catch (error) {

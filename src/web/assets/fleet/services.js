@@ -192,7 +192,7 @@ function mountServices(element, ctx) {
 				: pageNote(
 						"No profiles yet",
 						h("p", {}, "Push one, or have the server scrape your programs:"),
-						h("pre", {}, `curl --data-binary @cpu.pb.gz '${location.origin}/api/0/profiles?service=web&type=cpu'\nLD_PRELOAD=libkiln.so KILN_PUSH_URL=${location.origin} ./program`),
+						h("pre", { tabindex: 0 }, `curl --data-binary @cpu.pb.gz '${location.origin}/api/0/profiles?service=web&type=cpu'\nLD_PRELOAD=libkiln.so KILN_PUSH_URL=${location.origin} ./program`),
 						h("p", {}, "See kiln-serve(1) and kiln-agent(7).")
 					)
 		);

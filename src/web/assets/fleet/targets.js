@@ -117,14 +117,14 @@ function targetColumns(ctx) {
 		{ key: "labels", title: "Labels", width: 180, get: row => labelsText(row.labels), hide: !isRoomy(1200) },
 		{ key: "last", title: "Last", width: 92, number: true, get: row => Date.parse(row.last) || 0, text: row => agoText(row.last) },
 		{ key: "problem", title: "Problem", width: isRoomy(1000) ? 280 : 160, get: problemOf, hide: !isRoomy(700) },
-		{ key: "now", title: "Profile now", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", () => openCapture(ctx, row), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
+		{ key: "now", title: "Action", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", () => openCapture(ctx, row), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
 	];
 }
 
 const EMPTY_TARGETS = () => pageNote(
 	"Nothing is scraped",
 	h("p", {}, "Programs push profiles by themselves, or the server asks them for some. In its configuration file:"),
-	h("pre", {}, "scrape:\n  - job: web\n    targets: [\"web-1:6060\", \"web-2:6060\"]\n    profiles: [cpu, heap]"),
+	h("pre", { tabindex: 0 }, "scrape:\n  - job: web\n    targets: [\"web-1:6060\", \"web-2:6060\"]\n    profiles: [cpu, heap]"),
 	h("p", {}, "See kiln-serve(5).")
 );
 
@@ -133,7 +133,7 @@ function mountTargets(element, ctx) {
 		filter = h("input", { type: "search", class: "query", placeholder: "Search targets", "aria-label": "Search targets" }),
 		states = segmented("State", ["all", "up", "down"].map(value => ({ value, text: value })), "all", value => ctx.set({ state: value === "all" ? null : value })),
 		bar = h("div", { class: "toolbar" }, filter, states, count, h("span", { class: "spacer" })),
-		problems = h("div", {}),
+		problems = h("div", { class: "problems" }),
 		body = h("div", { class: "fill-body" }),
 		run = latest(ctx, body);
 	let table = null,

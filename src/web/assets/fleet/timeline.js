@@ -69,6 +69,7 @@ function mountTimeline(element, ctx) {
 		namesKey = "",
 		list = null,
 		types = [],
+		hasNames = false,
 		theme = ctx.theme,
 		timer = 0,
 		cursor = -1;
@@ -102,6 +103,7 @@ function mountTimeline(element, ctx) {
 		]);
 
 		types = found.types.map(type => type.name);
+		hasNames = true;
 		fields.service.setNames(services.services.map(item => item.name));
 		fields.type.setNames(types);
 		fields.by.setNames(["service", ...labels.labels.map(label => label.name)]);
@@ -131,7 +133,7 @@ function mountTimeline(element, ctx) {
 		data = {
 			from, to, step: series.step, total: series.total,
 			lines: series.lines.map((line, i) => ({ ...line, color: i })),
-			overlay: overlay?.lines[0] || null,
+			overlay: overlay?.lines.find(line => line.points.some(point => point[3])) || null,
 			markers: (versions?.values || []).filter(value => value.name && value.first).map(value => ({ time: Date.parse(value.first) / 1000, text: value.name }))
 				.filter(({ time }) => time > from && time < to).slice(-MOST_MARKERS),
 			queryMs: performance.now() - start,
@@ -202,9 +204,8 @@ function mountTimeline(element, ctx) {
 		new VirtualTable(host, ctx, {
 			label: "Values over time", file: "timeline", sort: [{ key: "time", down: true }],
 			columns: [
-				{ key: "time", title: "Time", width: 170, get: row => row.time, text: row => timeText(row.time) },
+				{ key: "time", title: "Time", min: 170, get: row => row.time, text: row => timeText(row.time) },
 				...lines.map((line, k) => ({ key: `line${k}`, title: cleanName(line.name, 40) || "Value", number: true, width: 120, get: row => row.levels[k] ?? 0, text: row => (row.levels[k] === undefined ? "" : levelText(row.levels[k], line.unit, line.per_second)) })),
-				{ key: "rest", title: "", get: () => "" },
 			],
 		}).setRows([...rows.values()]);
 		return host;
@@ -224,7 +225,7 @@ function mountTimeline(element, ctx) {
 
 			return h("li", {}, textButton(
 				[h("i", { class: "swatch", style: { background: lineColor(ctx.theme, line.color) }, "aria-hidden": "true" }), h("span", { class: "name" }, cleanName(line.name, 60) || (byOf(ctx.state) ? NO_LABEL : "all")), h("span", { class: "num" }, levelOf(line))],
-				() => ctx.set({ only: isOnly ? null : name }),
+				() => ctx.set({ only: ctx.state.only === name ? null : name }),
 				"legend-item", { "aria-pressed": String(isOnly), title: isOnly ? "Show all" : "Show only this" }
 			));
 		};
@@ -366,7 +367,7 @@ function mountTimeline(element, ctx) {
 			return;
 		}
 		if (!types.length && !state.type) {
-			if (!actions.hasAttribute("aria-busy"))
+			if (hasNames)
 				showNothing();
 			return;
 		}

@@ -122,6 +122,7 @@ static bool run_series(struct request *q, struct buf *out, struct err *e)
 					      .sample_type = request_text(q, "sample_type"),
 					      .function = request_text(q, "function"),
 					      .is_flat = request_int(q, "flat"),
+					      .has_levels = request_int(q, "levels"),
 					      .how = request_aggregate(q) };
 	struct store_line *lines = NULL;
 	size_t n = 0, limit = (size_t)request_int(q, "limit");

@@ -7,8 +7,9 @@
 #include "store/naming.h"
 #include "store/scan.h"
 
-enum { MAX_PROCESSES = 64 }; /* that are told apart for the level of a series */
-#define SLACK 1.5	     /* profiles do not come at the very second */
+enum { MAX_PROCESSES = 64 };		     /* that are told apart for the level of a series */
+#define SLACK 1.5			     /* profiles do not come at the very second */
+#define MAX_HOLD (INT64_C(900) * 1000000000) /* for which a series is what it was */
 
 struct chart_line {
 	uint32_t name, unit; /* strings */
@@ -34,6 +35,14 @@ struct run {
 	size_t nprocesses; /* at least so many push under the same labels */
 };
 
+/* What a series was when it last told, for the steps until it tells again. */
+struct held {
+	const struct picked *series;
+	uint32_t line;
+	int64_t time, gap; /* to the time before */
+	double level;
+};
+
 struct charting {
 	struct store *s;
 	const struct store_series_params *params;
@@ -46,6 +55,7 @@ struct charting {
 	uint64_t seed;
 	size_t max_points;
 	struct run run;
+	struct held held;
 	struct shelf_book *book;  /* that was used last */
 	struct err no_type;	  /* of a profile that was left out */
 	struct book_probe *probe; /* of it, for the function */
@@ -76,9 +86,9 @@ static uint32_t line_of(struct charting *c, struct str name)
 static bool same_point(const void *ctx, uint32_t index)
 {
 	const struct charting *c = ((const void *const *)ctx)[0];
-	const struct run *run = ((const void *const *)ctx)[1];
+	const struct point *want = ((const void *const *)ctx)[1];
 
-	return c->points.at[index].line == run->line && c->points.at[index].time == run->time;
+	return c->points.at[index].line == want->line && c->points.at[index].time == want->time;
 }
 
 static double run_value(const struct charting *c)
@@ -134,7 +144,7 @@ static double covered_time(const struct charting *c, double nprocesses)
 static double run_level(const struct charting *c)
 {
 	double nprocesses = c->run.nprocesses ? (double)c->run.nprocesses : 1;
-	double duration = (double)c->run.duration, covered, all;
+	double duration = (double)c->run.duration, covered, all, n;
 	struct span step = step_span(c);
 
 	if (c->how == STORE_MEAN)
@@ -145,9 +155,10 @@ static double run_level(const struct charting *c)
 	all = step.to - step.from;
 	if (duration <= 0)
 		return run_value(c) * 1e9 / all;
-	/* Sums of minutes do not say of how many processes they are, but may be longer than time.
-	 */
-	if (nprocesses < duration / covered)
+	/* Sums of minutes do not say of how many processes they are, but may be longer than time;
+	 * a single profile is, in a short step. */
+	n = (double)c->run.nprofiles;
+	if (n > 1 && 2 * duration / n <= all && nprocesses < duration / covered)
 		nprocesses = duration / covered;
 	return run_value(c) * 1e9 / duration * nprocesses * covered / all;
 }
@@ -162,27 +173,83 @@ static void note_process(struct run *run, int64_t process)
 	run->processes[run->nprocesses++] = process;
 }
 
+static bool point_of(struct charting *c, uint32_t line, int64_t time, struct point **out,
+		     struct err *e)
+{
+	const struct point want = { .line = line, .time = time };
+	const void *key[2] = { c, &want };
+	uint64_t hash = hash_mix(hash_mix(c->seed, (uint64_t)time), line);
+	uint32_t i = map_put(&c->point_map, hash, c->points.n, same_point, key);
+
+	if (i == c->points.n)
+		vec_push(&c->points, (struct point){ .line = line, .time = time });
+	*out = &c->points.at[i];
+	return c->points.n <= c->max_points ||
+	       err_set(e, ERR_LIMIT,
+		       "max-memory: more than %zu points; ask for a longer step or less time",
+		       c->max_points);
+}
+
+/* A series that tells less often than there are steps is what it was until it tells again. Else, of
+ * a hundred that do not tell at the same moment, each step would have only some. */
+static bool hold_level(struct charting *c, int64_t until, struct err *e)
+{
+	const struct held *held = &c->held;
+	int64_t step = c->params->step;
+
+	if (!c->params->has_levels || !held->series || step <= 0)
+		return true;
+	for (int64_t time = held->time + step; time < until; time += step) {
+		struct point *p;
+
+		if (time > c->params->query.to)
+			break;
+		if (!point_of(c, held->line, time, &p, e))
+			return false;
+		p->level += held->level;
+	}
+	return true;
+}
+
+/* The series has no more: it is held for as long as it was apart before. */
+static bool drop_held(struct charting *c, struct err *e)
+{
+	bool ok = hold_level(c, int_add(c->held.time, c->held.gap), e);
+
+	c->held = (struct held){ 0 };
+	return ok;
+}
+
+static bool keep_held(struct charting *c, double level, struct err *e)
+{
+	const struct run *run = &c->run;
+	struct held *held = &c->held;
+	bool is_next = held->series == run->series && held->line == run->line &&
+		       run->time > held->time && run->time - held->time <= MAX_HOLD;
+	int64_t gap = is_next ? run->time - held->time : 0;
+
+	if (is_next ? !hold_level(c, run->time, e) : !drop_held(c, e))
+		return false;
+	*held = (struct held){ run->series, run->line, run->time, gap, level };
+	return true;
+}
+
 /* Ends the run: its value goes to its point. */
 static bool end_run(struct charting *c, struct err *e)
 {
 	const struct run *run = &c->run;
-	const void *key[2] = { c, run };
-	uint64_t hash = hash_mix(hash_mix(c->seed, (uint64_t)run->time), run->line);
-	uint32_t i;
+	double level = run_level(c);
+	struct point *p;
 
 	if (!run->series)
 		return true;
-	i = map_put(&c->point_map, hash, c->points.n, same_point, key);
-	if (i == c->points.n)
-		vec_push(&c->points, (struct point){ .line = run->line, .time = run->time });
-	c->points.at[i].value += run_value(c);
-	c->points.at[i].level += run_level(c);
-	c->points.at[i].nprofiles += run->nprofiles;
-	if (c->points.n > c->max_points)
-		return err_set(e, ERR_LIMIT,
-			       "max-memory: more than %zu points; ask for a longer step or less "
-			       "time",
-			       c->max_points);
+	if (!point_of(c, run->line, run->time, &p, e))
+		return false;
+	p->value += run_value(c);
+	p->level += level;
+	p->nprofiles += run->nprofiles;
+	if (!keep_held(c, level, e))
+		return false;
 	c->run.series = NULL;
 	return true;
 }
@@ -365,7 +432,7 @@ static void make_lines(struct charting *c, struct arena *a, struct store_line **
 	for (size_t i = 0; i < c->points.n; i++) {
 		const struct point *p = &c->points.at[i];
 		const struct chart_line *from = &c->lines.at[p->line];
-		double n_profiles = c->how == STORE_MEAN ? (double)p->nprofiles : 1;
+		double n_profiles = c->how == STORE_MEAN && p->nprofiles ? (double)p->nprofiles : 1;
 
 		if (!i || p->line != p[-1].line) {
 			line = &(*lines)[(*n)++];
@@ -401,7 +468,7 @@ static bool series_once(struct store *s, const struct store_series_params *param
 	c.max_points = s->params.max_memory / 8 / sizeof(struct point);
 	strings_init(&c.strings);
 	scan_pick(&scan, a);
-	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e);
+	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e) && drop_held(&c, e);
 	if (ok && !c.lines.n && c.no_type.kind) {
 		*e = c.no_type;
 		ok = false;

@@ -226,6 +226,7 @@ struct store_series_params {
 	struct str function;	/* "": the whole profile */
 	bool is_flat;		/* of the function: itself only */
 	int64_t step;		/* nanoseconds; points are at multiples of it */
+	bool has_levels; /* then there are points, with a level only, between those of a series */
 	enum store_sum how;
 };
 struct store_point {

@@ -5,7 +5,9 @@
  *	CHECK=FILE store_load DIR puts=0 merges=0 FILE...	are they all there?
  *
  * The files are read once, and put again and again a minute apart, each as if decoded anew: with
- * decode=1 that is measured too. Prints one "name value" a line.
+ * decode=1 that is measured too. With tidy=1 the store has the usual ages of tiers, which are made
+ * at the end; start_s is the time of the first profile; with lazy=1
+ * nothing is durable before the end. Prints one "name value" a line.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,9 +20,18 @@
 
 #include "store/store.h"
 
+#define DAY_NS (INT64_C(86400) * 1000000000)
+
 static struct {
-	int64_t puts, threads, services, series, merges, decode, memory_mb, step_s;
-} params = { .puts = 20000, .threads = 16, .services = 1, .series = 4, .merges = 3, .step_s = 60 };
+	int64_t puts, threads, services, series, merges, decode, memory_mb, step_s, start_s, tidy,
+		lazy;
+} params = { .puts = 20000,
+	     .threads = 16,
+	     .services = 1,
+	     .series = 4,
+	     .merges = 3,
+	     .step_s = 60,
+	     .start_s = 1700000000 };
 
 static const struct {
 	const char *name;
@@ -30,6 +41,8 @@ static const struct {
 	{ "services", &params.services },   { "series", &params.series },
 	{ "merges", &params.merges },	    { "decode", &params.decode },
 	{ "memory_mb", &params.memory_mb }, { "step_s", &params.step_s },
+	{ "start_s", &params.start_s },	    { "tidy", &params.tidy },
+	{ "lazy", &params.lazy },
 };
 
 struct input {
@@ -158,7 +171,7 @@ static void put(int64_t i)
 			die("profile_read", &e);
 	}
 	p.time_nanos =
-		(1700000000 + i / params.services / params.series * params.step_s) * 1000000000;
+		(params.start_s + i / params.services / params.series * params.step_s) * 1000000000;
 	if (!store_put(store, &new, &a, &meta, &e))
 		die("store_put", &e);
 	nsamples += p.nsamples;
@@ -192,6 +205,18 @@ static void run_puts(void)
 	printf("puts_per_commit %.1f\n",
 	       (double)params.puts / (double)(stats.ncommits ? stats.ncommits : 1));
 	printf("memory_mb %.1f\n", (double)stats.memory / 1048576);
+}
+
+static void tidy(void)
+{
+	struct timespec t;
+	double begin = now();
+	struct err e;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (!store_tidy(store, (int64_t)t.tv_sec * 1000000000, &e))
+		die("store_tidy", &e);
+	printf("tidy_s %.2f\n", now() - begin);
 }
 
 static void run_merge(struct str service)
@@ -236,9 +261,15 @@ int main(int argc, char **argv)
 			read_input(argv[i], &inputs[ninputs++]);
 	if (!ninputs) {
 		fprintf(stderr, "usage: store_load DIR [puts=N threads=N services=N series=N "
-				"merges=N decode=1 memory_mb=N step_s=N] FILE...\n");
+				"merges=N decode=1 memory_mb=N step_s=N start_s=N tidy=1 lazy=1] "
+				"FILE...\n");
 		return 2;
 	}
+	if (params.tidy) /* as kiln serve */
+		open_params.keep = (struct store_keep){ .raw_ns = 14 * DAY_NS,
+							.minute_ns = 30 * DAY_NS,
+							.hour_ns = 180 * DAY_NS };
+	open_params.is_lazy = params.lazy;
 	open_params.max_memory = (uint64_t)params.memory_mb << 20;
 	store = store_open(&open_params, &e);
 	if (!store)
@@ -249,6 +280,8 @@ int main(int argc, char **argv)
 		run_puts();
 	if (getenv("CHECK"))
 		check(getenv("CHECK"));
+	if (params.tidy)
+		tidy();
 	for (int64_t i = 0; i < params.merges; i++)
 		run_merge(i % 2 ? STR("") : STR("service-0"));
 	store_close(store);

@@ -348,7 +348,7 @@ def paths():
         status, headers, body = server.ask(path)
         equal((status, headers["content-type"], body),
               (404, "application/json", b'{"code":404,"error":"nothing found"}\n'))
-    for path in "/", "/x":
+    for path in "/x", "/x/y":
         equal(server.ask(path)[2], b"404 page not found\n")
 
 

@@ -224,7 +224,9 @@ def has_levels():
             s.push(profile({"a;main": (1, 5 * 10**9)}, CPU, time=START + i * 60 * 10**9, duration=10**10), service="half", type="cpu",
                    labels="pod=%d" % pod)
     window = {"from": at(0), "to": at(60) - 1}
-    for step in ("1m", "10m", "1h"):
+    _, plain = s.get("/api/1/series", service="half", type="cpu", step="7s", **window)
+    equal(len(plain["lines"][0]["points"]), 60)
+    for step in ("2s", "7s", "1m", "10m", "1h"):
         _, answer = s.get("/api/1/series", service="half", type="cpu", step=step, levels="true", **window)
         line = answer["lines"][0]
         equal((line["unit"], line["per_second"]), ("nanoseconds", True))

@@ -44,6 +44,7 @@ export function latest(ctx, host) {
 	run.stop = () => {
 		control?.abort();
 		control = null;
+		host.removeAttribute("aria-busy");
 	};
 	return run;
 }

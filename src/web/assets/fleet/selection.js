@@ -81,6 +81,13 @@ export function agoText(time, now = Date.now() / 1000) {
 	return age < 2 ? "now" : `${Math.round(age / unit)} ${name} ago`;
 }
 
+/** "20 min", "1.5 h", "30 d" */
+export function durationText(seconds) {
+	const [, unit, name] = AGES.find(row => seconds < row[0]);
+
+	return `${Number((seconds / unit).toFixed(1))} ${name}`;
+}
+
 /** A select of windows that end now; another one is shown as it is. */
 export function spanField(ctx, span = "1h") {
 	const element = selectField("Time", [], "", value => {

@@ -171,7 +171,7 @@ function mountServices(element, ctx) {
 	const query = queryField(ctx),
 		filter = h("input", { type: "search", class: "query", placeholder: "Search services", "aria-label": "Search services" }),
 		count = h("span", { class: "muted count", role: "status" }),
-		bar = h("div", { class: "toolbar" }, filter, query, count, h("span", { class: "spacer" })),
+		bar = h("div", { class: "toolbar wrap" }, filter, query, count, h("span", { class: "spacer" })),
 		body = h("div", { class: "fill-body" }),
 		run = latest(ctx, body);
 	const versionOf = versionsOf(ctx, () => table?.later());

@@ -132,7 +132,7 @@ function mountTargets(element, ctx) {
 	const count = h("span", { class: "muted count", role: "status" }),
 		filter = h("input", { type: "search", class: "query", placeholder: "Search targets", "aria-label": "Search targets" }),
 		states = segmented("State", ["all", "up", "down"].map(value => ({ value, text: value })), "all", value => ctx.set({ state: value === "all" ? null : value })),
-		bar = h("div", { class: "toolbar" }, filter, states, count, h("span", { class: "spacer" })),
+		bar = h("div", { class: "toolbar wrap" }, filter, states, count, h("span", { class: "spacer" })),
 		problems = h("div", { class: "problems" }),
 		body = h("div", { class: "fill-body" }),
 		run = latest(ctx, body);

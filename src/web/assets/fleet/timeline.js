@@ -4,7 +4,7 @@ import { cleanName, formatCount, formatValue } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { latest, pageNote } from "../pages.js";
 import { TimeChart, lineColor } from "./chart.js";
-import { REFRESH_MS, levelText, nameField, queryField, selectionParams, spanField, timeText, usualType, viewerUrl, windowOf } from "./selection.js";
+import { REFRESH_MS, durationText, levelText, nameField, queryField, selectionParams, spanField, timeText, usualType, viewerUrl, windowOf } from "./selection.js";
 
 const SPAN = "1d",
 	MOST_LINES = 20,
@@ -40,7 +40,7 @@ const rangeText = range => (range ? range.map(time => Number(time.toFixed(3))).j
 function spanText([from, to]) {
 	const isDay = timeText(from).slice(0, 10) === timeText(to).slice(0, 10);
 
-	return `${timeText(from)} – ${isDay ? timeText(to).slice(11) : timeText(to)} (${formatValue(Math.round(to - from) * 1e9, "nanoseconds")})`;
+	return `${timeText(from)} – ${isDay ? timeText(to).slice(11) : timeText(to)} (${durationText(to - from)})`;
 }
 
 function mountTimeline(element, ctx) {

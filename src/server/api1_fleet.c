@@ -1,6 +1,7 @@
 /* api1_fleet.c - over all services: the heaviest functions, and values over time. */
 #include "server/api1_params.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/int.h"
@@ -107,10 +108,8 @@ static void put_line(struct buf *out, const struct store_line *line, bool has_le
 		buf_char(out, ',');
 		json_number(out, line->points[i].value);
 		buf_printf(out, ",%llu", (unsigned long long)line->points[i].nprofiles);
-		if (has_levels) {
-			buf_char(out, ',');
-			json_number(out, line->points[i].level);
-		}
+		if (has_levels && isfinite(line->points[i].level))
+			buf_printf(out, ",%.6g", line->points[i].level);
 		buf_char(out, ']');
 	}
 	buf_puts(out, "]}");

@@ -72,6 +72,7 @@ export class TimeChart {
 	constructor(host, options) {
 		this.options = options;
 		this.data = null;
+		this.width = this.height = 0;
 		this.cursor = -1;
 		this.ranges = { window: null, base: null };
 		this.canvas = h("canvas", { role: "img", "aria-label": options.label });
@@ -105,9 +106,12 @@ export class TimeChart {
 		this.values = data.lines.map(line => spread(line, first, data.step, n));
 		this.overlay = data.overlay ? spread(data.overlay, first, data.step, n) : null;
 		this.sums = new Float64Array(n);
+		this.hasAny = new Uint8Array(n);
 		for (const values of this.values)
-			for (let i = 0; i < n; i++)
+			for (let i = 0; i < n; i++) {
 				this.sums[i] += values[i] || 0;
+				this.hasAny[i] |= Number(!Number.isNaN(values[i]));
+			}
 		this.cursor = Math.min(this.cursor, n - 1);
 		this.draw();
 	}
@@ -132,14 +136,6 @@ export class TimeChart {
 	}
 
 	// ---- places
-
-	get width() {
-		return this.element.clientWidth;
-	}
-
-	get height() {
-		return this.element.clientHeight;
-	}
 
 	xOf(time) {
 		return LEFT + ((time - this.data.from) / (this.data.to - this.data.from || 1)) * (this.width - LEFT - RIGHT);
@@ -168,10 +164,13 @@ export class TimeChart {
 	}
 
 	draw() {
+		const start = performance.now();
+
+		this.width = this.element.clientWidth;
+		this.height = this.element.clientHeight;
 		if (!this.data || !this.width)
 			return;
-		const start = performance.now(),
-			ratio = devicePixelRatio || 1,
+		const ratio = devicePixelRatio || 1,
 			{ width, height, canvas } = this;
 
 		canvas.width = Math.round(width * ratio);
@@ -272,11 +271,11 @@ export class TimeChart {
 
 			// Each stretch of steps that anybody has a value for: where nothing came in there is a gap.
 			for (let first = 0; first < n; first++) {
-				if (!this.hasAny(first))
+				if (!this.hasAny[first])
 					continue;
 				let last = first;
 
-				while (last + 1 < n && this.hasAny(last + 1))
+				while (last + 1 < n && this.hasAny[last + 1])
 					last++;
 				this.drawArea(g, values, below, first, last, centre, color);
 				first = last;
@@ -284,10 +283,6 @@ export class TimeChart {
 			for (let i = 0; i < n; i++)
 				below[i] += values[i] || 0;
 		});
-	}
-
-	hasAny(i) {
-		return this.values.some(values => !Number.isNaN(values[i]));
 	}
 
 	drawArea(g, values, below, first, last, centre, color) {
@@ -331,7 +326,7 @@ export class TimeChart {
 	}
 
 	placeMarks() {
-		if (!this.data)
+		if (!this.data || !this.width)
 			return;
 		for (const kind of ["window", "base"]) {
 			const range = this.dragged?.kind === kind ? this.dragged.range : this.ranges[kind],

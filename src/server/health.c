@@ -13,6 +13,7 @@
 #include "server/metrics.h"
 #include "server/scrape.h"
 #include "server/names.h"
+#include "web/web.h"
 
 /* ---- alive, ready */
 
@@ -106,6 +107,7 @@ static void measure_limits(struct server *s)
 	set(s, METRIC_REQUEST_MEMORY_MAX, s->limits->memory.total);
 	set(s, METRIC_REQUEST_MEMORY, budget_taken(&s->limits->memory, &for_memory));
 	set(s, METRIC_UNREAD, holds_total(s->limits->unread));
+	set(s, METRIC_VIEWER_PROFILES, web_site_profiles(s->site));
 	turns_count(s->limits->turns, &nrunning, &for_turn);
 	set(s, METRIC_QUERIES, nrunning);
 	set(s, METRIC_QUERIES_WAITING, for_memory + for_turn);

@@ -1,12 +1,10 @@
 /* part.c - the site as part of another server, which has profiles of its own. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/version.h"
 #include "web/names.h"
 
 enum {
-	LOCK_WAIT_NS = 20 * 1000 * 1000,
 	MAX_KEY_BYTES = 16 << 10,
 	MEMORY_PER_BYTE = 3, /* itself, names for what has none, and one report of it */
 };
@@ -42,6 +40,13 @@ void web_reply(struct site *s, struct http_call *call, struct http_reply *reply)
 bool web_site_shed(struct site *s)
 {
 	return profiles_shed(&s->profiles);
+}
+
+size_t web_site_profiles(struct site *s)
+{
+	uint32_t ids[PROFILES_MAX];
+
+	return profiles_list(&s->profiles, ids);
 }
 
 uint64_t web_session_bytes(const struct session *s)
@@ -88,18 +93,10 @@ static struct loaded *load(struct api_call *q, struct str key, struct err *e)
 /* One at a time, or two who ask for the same would both load it. */
 static bool lock_loading(struct api_call *q, struct err *e)
 {
-	for (;;) {
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += LOCK_WAIT_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		if (pthread_mutex_timedlock(&q->site->loading, &until) == 0)
-			return true;
+	while (!site_lock(&q->site->loading))
 		if (stop_asked(q->http->abandoned))
 			return err_set(e, ERR_IO, "nobody waits for the answer any more");
-	}
+	return true;
 }
 
 bool part_open(struct api_call *q, struct str key, struct loaded **out, struct err *e)

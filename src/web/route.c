@@ -240,18 +240,23 @@ static void interrupt_ahead(struct api_call *q, struct loaded *l)
 		atomic_store(&l->is_wanted, true);
 }
 
+bool site_lock(pthread_mutex_t *lock)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOCK_WAIT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return pthread_mutex_timedlock(lock, &until) == 0;
+}
+
 /* False without an error: another has made the answer meanwhile. */
 static bool lock_profile(struct api_call *q, struct loaded *l, struct err *e)
 {
 	for (;;) {
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += LOCK_WAIT_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
 		interrupt_ahead(q, l);
-		if (pthread_mutex_timedlock(&l->lock, &until) == 0)
+		if (site_lock(&l->lock))
 			return true;
 		if (reply_kept(q))
 			return false;

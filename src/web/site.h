@@ -55,6 +55,9 @@ struct api_call {
 size_t site_admit(void *site, struct http_call *call, struct http_reply *reply);
 void site_handle(void *site, struct http_call *call, struct http_reply *reply);
 
+/* Takes a lock, or gives up after some 20 ms: whoever waits may look at what else has happened. */
+bool site_lock(pthread_mutex_t *lock);
+
 /* ---- guard.c */
 
 /* May this peer ask for it, and from that page? Else the status, and why. */

@@ -42,6 +42,8 @@ void web_site_free(struct site *s);
 void web_reply(struct site *s, struct http_call *call, struct http_reply *reply);
 /* Closes the profile that was last used longest ago, to make room. False: all are in use. */
 bool web_site_shed(struct site *s);
+/* How many it has open. */
+size_t web_site_profiles(struct site *s);
 /* What the session takes, and what reports of it will. */
 uint64_t web_session_bytes(const struct session *s);
 /* Of every reply, for http_server_params. */

@@ -165,6 +165,8 @@ def gives_memory_back():
     for i in range(20):
         equal(view(small, "top", selection(to=at(30 + i)))[0], 200)
     kept = taken() - empty
+    open_now = float(re.search(r"^kiln_viewer_profiles (\S+)", small.ask("/metrics")[2].decode(), re.M)[1])
+    assert 0 < open_now <= 8, open_now
     assert 0 < kept < 8 * 2**20, kept
     equal(view(small, "top", selection(to=at(30)))[0], 200)
     equal(small.stop(), 0)

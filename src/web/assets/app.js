@@ -6,7 +6,7 @@ import { createApi } from "./api.js";
 import { Frame, showStartError } from "./frame.js";
 import { groupOf } from "./colors.js";
 import { cleanName, exactPattern, formatPercent, formatValue, plainName, shortName } from "./format.js";
-import { closeMenu, openMenu } from "./menu.js";
+import { openMenu } from "./menu.js";
 import { openDialog } from "./dialog.js";
 import { keyText, listenToKeys } from "./keys.js";
 import { createStateBar } from "./chips.js";
@@ -58,7 +58,7 @@ const LOCAL_PAGES = ["source"];
 
 class App extends Frame {
 	constructor(meta) {
-		super();
+		super(PAGES);
 		this.meta = meta;
 		this.store = createStore((state, before) => this.changed(state, before));
 		this.trees = new Map();
@@ -503,13 +503,6 @@ class App extends Frame {
 		return !this.isStale;
 	}
 
-	cancel() {
-		this.scope.abort();
-		this.scope = new AbortController();
-		this.pageApi();
-		this.showError(new Error("Cancelled."), () => this.remount());
-	}
-
 	// ---- pages
 
 	pageApi() {
@@ -522,35 +515,9 @@ class App extends Frame {
 		});
 	}
 
-	mount() {
-		const page = PAGES[this.store.state.page];
-
-		this.scope = new AbortController();
-		this.pageContext = Object.create(this.ctx);
-		this.pageApi();
-		this.pageElement = h("div", { class: `page page-${page.id}`, tabindex: -1 });
-		clear(this.main).append(this.pageElement);
+	headOf() {
 		this.stateBar.crumbs([{ text: "all" }]);
-		try {
-			this.page = page.mount(this.pageElement, this.pageContext);
-			this.page.update?.(this.store.state);
-		} catch (error) {
-			this.showError(error);
-		}
-		this.mounted = page;
-	}
-
-	remount() {
-		closeMenu(false);
-		this.scope.abort();
-		try {
-			this.page?.destroy?.();
-		} catch (error) {
-			this.showError(error);
-		}
-		this.page = null;
-		this.mount();
-		this.updateAll();
+		return [];
 	}
 
 	changed(state, before) {

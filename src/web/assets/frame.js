@@ -4,17 +4,19 @@ import { storage } from "./state.js";
 import { isAbort } from "./request.js";
 import { createPalette } from "./colors.js";
 import { cleanName } from "./format.js";
+import { closeMenu } from "./menu.js";
 
 const SHOW_BUSY_MS = 150,
 	SHOW_CANCEL_MS = 1500,
 	RETRY_MS = 3000;
 
 /**
- * Who extends it has updateAll(), remount() of the page that is shown, cancel() of its requests, ctx.go(page), and
- * isSameServer(), which fails while there is no server.
+ * Who extends it has store, main, ctx.go(page), updateAll(), pageApi(), which gives this.pageContext its api until
+ * this.scope is aborted, headOf(page) with what stands before it, and isSameServer(), which fails while there is none.
  */
 export class Frame {
-	constructor() {
+	constructor(pages) {
+		this.pages = pages;
 		this.pending = 0;
 		this.live = h("div", { class: "sr-only", "aria-live": "polite", role: "status" });
 		this.toast = h("div", { class: "toast", hidden: true, "aria-hidden": "true" });
@@ -112,6 +114,46 @@ export class Frame {
 		} catch {
 			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
 		}
+	}
+
+	// ---- the page that is shown
+
+	mount() {
+		const page = this.pages[this.store.state.page];
+
+		this.scope = new AbortController();
+		this.pageContext = Object.create(this.ctx);
+		this.pageApi();
+		this.pageElement = h("div", { class: `page page-${page.id}`, tabindex: -1 });
+		clear(this.main).append(...this.headOf(page), this.pageElement);
+		try {
+			this.page = page.mount(this.pageElement, this.pageContext);
+			this.page.update?.(this.store.state);
+		} catch (error) {
+			this.showError(error);
+		}
+		this.mounted = page;
+	}
+
+	remount() {
+		closeMenu(false);
+		this.scope.abort();
+		try {
+			this.page?.destroy?.();
+		} catch (error) {
+			this.showError(error);
+		}
+		this.page = null;
+		this.mount();
+		this.updateAll();
+	}
+
+	/** Gives up what the page has asked for. */
+	cancel() {
+		this.scope.abort();
+		this.scope = new AbortController();
+		this.pageApi();
+		this.showError(new Error("Cancelled."), () => this.remount());
 	}
 
 	// ---- progress

@@ -3,7 +3,7 @@ import { h, clear, copyText, icon, iconButton, textButton } from "../dom.js";
 import { createStore, stateUrl, storage } from "../state.js";
 import { Frame } from "../frame.js";
 import { createFleetApi } from "./fleet_api.js";
-import { closeMenu, openMenu } from "../menu.js";
+import { openMenu } from "../menu.js";
 import { openDialog } from "../dialog.js";
 import { keyText, listenToKeys } from "../keys.js";
 import { carried } from "./selection.js";
@@ -38,7 +38,7 @@ const KEYS = [
 
 class Fleet extends Frame {
 	constructor() {
-		super();
+		super(PAGES);
 		this.store = createStore(state => this.changed(state), PAGE_NAMES);
 		this.ctx = this.makeContext();
 		this.build();
@@ -199,40 +199,12 @@ class Fleet extends Frame {
 		return true;
 	}
 
-	cancel() {
-		this.scope.abort();
-		this.scope = new AbortController();
-		this.pageApi();
-		this.showError(new Error("Cancelled."), () => this.remount());
-	}
-
 	pageApi() {
 		this.pageContext.api = createFleetApi({ signal: this.scope.signal, busy: step => this.busy(step) });
 	}
 
-	mount() {
-		const page = PAGES[this.store.state.page];
-
-		this.scope = new AbortController();
-		this.pageContext = Object.create(this.ctx);
-		this.pageApi();
-		this.pageElement = h("div", { class: `page page-${page.id}`, tabindex: -1 });
-		clear(this.main).append(h("h1", { class: "sr-only" }, page.title), this.pageElement);
-		try {
-			this.page = page.mount(this.pageElement, this.pageContext);
-		} catch (error) {
-			this.showError(error);
-		}
-		this.mounted = page;
-	}
-
-	remount() {
-		closeMenu(false);
-		this.scope.abort();
-		this.page?.destroy?.();
-		this.page = null;
-		this.mount();
-		this.updateAll();
+	headOf(page) {
+		return [h("h1", { class: "sr-only" }, page.title)];
 	}
 
 	changed(state) {

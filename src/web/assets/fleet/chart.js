@@ -6,7 +6,7 @@ import { timeText } from "./selection.js";
 
 const LEFT = 76,
 	RIGHT = 12,
-	TOP = 10,
+	TOP = 18,
 	BOTTOM = 24,
 	GOLDEN_ANGLE = 137.508,
 	LEAST_DRAG = 4;

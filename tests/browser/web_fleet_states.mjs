@@ -2,6 +2,7 @@
 import { axe, cells, equal, open, page, processOf, ready, serveStore, setTheme, soon, test } from "./web_lib.mjs";
 import { EVIL, mockMissing, serveFleet } from "./web_fleet_lib.mjs";
 import { closeBrowser, freshPage, isReady, makeProfile } from "./web_proof_lib.mjs";
+import { createServer } from "node:http";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -118,6 +119,40 @@ await test("targets: a profile now, with progress, opens when it is there", asyn
 	await page.getByRole("alert").getByText("no such target").waitFor();
 	await page.keyboard.press("Escape");
 	trouble.length = 0;
+});
+
+await test("targets: a real one is scraped, and profiled when asked", async () => {
+	const body = makeProfile([[["main", "work"], 7e9]], { type: ["cpu", "nanoseconds"], duration: 1e9 });
+	const program = createServer((request, response) => {
+		const { pathname, searchParams } = new URL(request.url, "http://x");
+
+		setTimeout(() => {
+			response.statusCode = pathname === "/debug/pprof/profile" ? 200 : 404;
+			response.end(pathname === "/debug/pprof/profile" ? body : "");
+		}, 1000 * Number(searchParams.get("seconds") || 0));
+	});
+
+	await new Promise(resolve => program.listen(0, "127.0.0.1", resolve));
+	const where = `127.0.0.1:${program.address().port}`, file = join(mkdtempSync(join(tmpdir(), "kiln")), "kiln.yaml");
+
+	writeFileSync(file, `scrape:\n  - job: shop\n    interval: 2s\n    profiles: {cpu: {seconds: 1}}\n    targets: ["${where}"]\n`);
+	const url = await serveStore("--config", file);
+
+	await page.unroute("**/api/1/targets*");
+	await page.unroute("**/api/1/capture?*");
+	await page.unroute("**/api/1/capture/x1");
+	await soon(async () => JSON.stringify(await (await fetch(url + "api/1/targets")).json()).includes('"state":"up"'), "up");
+	await open(url + "targets");
+	equal((await cells()).map(row => row.slice(0, 3)), [["● up", where, "shop"]]);
+	await page.getByRole("button", { name: `Profile ${where} now` }).click();
+	await page.getByLabel("Seconds").fill("1");
+	await page.getByRole("button", { name: "Profile now", exact: true }).click();
+	await page.getByRole("link", { name: "Open the profile" }).click();
+	await page.waitForURL("**/ui/flamegraph?a=id*");
+	await ready();
+	equal(await page.evaluate(() => window.__ui.tree.total[0]), 7e9);
+	program.close();
+	await mockMissing(page, empty);
 });
 
 await test("targets: none at all", async () => {

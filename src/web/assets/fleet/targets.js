@@ -124,7 +124,7 @@ function targetColumns(ctx) {
 const EMPTY_TARGETS = () => pageNote(
 	"Nothing is scraped",
 	h("p", {}, "Programs push profiles by themselves, or the server asks them for some. In its configuration file:"),
-	h("pre", { tabindex: 0 }, "scrape:\n  - job: web\n    targets: [\"web-1:6060\", \"web-2:6060\"]\n    profiles: [cpu, heap]"),
+	h("pre", { tabindex: 0 }, "scrape:\n  - job: web\n    interval: 1m\n    targets: [\"web-1:6060\", \"web-2:6060\"]"),
 	h("p", {}, "See kiln-serve(5).")
 );
 

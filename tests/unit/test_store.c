@@ -446,12 +446,53 @@ static const char *series_text(struct place *p, const struct store_series_params
 	return text_of(p, &out);
 }
 
+static const char *levels_text(struct place *p, const struct store_series_params *params)
+{
+	struct buf out = { 0 };
+	struct store_line *lines;
+	struct err e;
+	size_t n;
+
+	if (!store_series(p->store, params, &p->w.arena, &lines, &n, &e))
+		fail_msg("%s", e.text);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < lines[i].n; k++)
+			buf_printf(&out, "%g@%lld/%llu ", lines[i].points[k].level,
+				   (long long)(lines[i].points[k].time / SECOND),
+				   (unsigned long long)lines[i].points[k].nprofiles);
+	return text_of(p, &out);
+}
+
 static void put_some(struct place *p)
 {
 	put(p, "api", "cpu", "pod=1", 100, "main;work 10\nmain 5\n");
 	put(p, "api", "cpu", "pod=1", 109, "main;work 1\n");
 	put(p, "api", "cpu", "pod=2", 101, "main;work;work 1\nmain;idle 2\n");
 	put(p, "web", "cpu", "pod=2", 121, "main;work 7\n");
+}
+
+/* Two that tell each 40 seconds, not at the same time: what each has told last counts. */
+TEST(levels_are_held_between_profiles)
+{
+	struct place p;
+	struct store_series_params params = { .query = everything,
+					      .step = 10ll * SECOND,
+					      .has_levels = true };
+
+	place_init(&p);
+	put(&p, "api", "cpu", "pod=1", 100, "main 10\n");
+	put(&p, "api", "cpu", "pod=1", 140, "main 20\n");
+	put(&p, "api", "cpu", "pod=2", 120, "main 30\n");
+	put(&p, "api", "cpu", "pod=2", 160, "main 30\n");
+	assert_string_equal(levels_text(&p, &params),
+			    "1@100/1 1@110/0 4@120/1 4@130/0 5@140/1 5@150/0 5@160/1 5@170/0 "
+			    "3@180/0 3@190/0 ");
+	params.query.to = 165ll * SECOND;
+	params.query.from = 120ll * SECOND;
+	assert_string_equal(levels_text(&p, &params), "3@120/1 3@130/0 5@140/1 3@150/0 6@160/1 ");
+	params.has_levels = false;
+	assert_string_equal(series_text(&p, &params), ": 30@120 20@140 30@160\n");
+	place_release(&p);
 }
 
 TEST(values_over_time)

@@ -57,7 +57,7 @@ static void say_as_page(struct call *c, int status, struct str text)
 	buf_puts(&html, "</p>\n");
 	if (status == 401)
 		buf_puts(&html, "<p>A token goes where the browser asks for the password; any user "
-				"name will do. <a href=\"/\">Try again</a></p>\n");
+				"name will do. <a href=\"\">Try again</a></p>\n");
 	buf_puts(&html, "</main></html>\n");
 	reply_as(c, status, &html, "text/html; charset=utf-8");
 }

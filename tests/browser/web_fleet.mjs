@@ -187,6 +187,8 @@ await test("timeline: single profiles of the window, and one of them", async () 
 await test("timeline: a function as a line over it", async () => {
 	await open(`${url}timeline?service=web&type=cpu&${WINDOW}&fn=parse`);
 	equal(await page.locator(".chart-legend .name").allTextContents(), ["all", "parse"]);
+	await page.getByLabel("Function to overlay").focus();
+	await soon(async () => (await page.locator("#functions option").evaluateAll(list => list.map(option => option.value))).sort().join() === "copy,handle,main,parse", "suggestions");
 	await page.getByLabel("Function to overlay").fill("nothing");
 	await page.keyboard.press("Enter");
 	await settle();

@@ -10,6 +10,7 @@ const SPAN = "1d",
 	MOST_LINES = 20,
 	MOST_PROFILES = 500,
 	MOST_MARKERS = 12,
+	MOST_SUGGESTED = 50,
 	NO_LABEL = "(none)";
 
 /** Steps that people know; the chart has a point for two pixels at most. */
@@ -53,7 +54,8 @@ function mountTimeline(element, ctx) {
 		query: queryField(ctx),
 	};
 	const mode = segmented("Chart", [{ value: "area", text: "Stacked" }, { value: "lines", text: "Lines" }, { value: "table", text: "Table" }], "area", value => ctx.set({ mode: value === "area" ? null : value }));
-	const fn = h("input", { type: "text", class: "query", placeholder: "Function to overlay", "aria-label": "Function to overlay, by its whole name", spellcheck: "false" });
+	const suggested = h("datalist", { id: "functions" }),
+		fn = h("input", { type: "text", class: "query", placeholder: "Function to overlay", "aria-label": "Function to overlay, by its whole name", spellcheck: "false", list: "functions" });
 	const note = h("p", { class: "chart-note muted", role: "status" }),
 		plot = h("div", { class: "plot" }),
 		legend = h("ul", { class: "chart-legend", "aria-label": "Lines" }),
@@ -77,9 +79,10 @@ function mountTimeline(element, ctx) {
 	element.classList.add("timeline");
 	element.append(
 		h("div", { class: "toolbar wrap" }, fields.service, fields.type, fields.value, fields.by, fields.query, fields.span),
-		h("div", { class: "toolbar wrap" }, mode, fn, note),
+		h("div", { class: "toolbar wrap" }, mode, fn, suggested, note),
 		plot, legend, actions, single
 	);
+	fn.addEventListener("focus", () => suggest());
 	fn.addEventListener("change", () => ctx.set({ fn: fn.value.trim() || null }));
 
 	// ---- what is chosen
@@ -108,6 +111,18 @@ function mountTimeline(element, ctx) {
 		fields.type.setNames(types);
 		fields.by.setNames(["service", ...labels.labels.map(label => label.name)]);
 		update(ctx.state);
+	}
+
+	/** The heaviest functions of what is shown, for who is about to name one. */
+	async function suggest() {
+		const wanted = key;
+
+		if (suggested.dataset.key === wanted || !typeOf(ctx.state))
+			return;
+		suggested.dataset.key = wanted;
+		const { rows } = await ctx.api.get("top", { ...selection(ctx.state), sample_type: ctx.state.st, sort: "cum", limit: MOST_SUGGESTED }).catch(() => ({ rows: [] }));
+
+		suggested.replaceChildren(...rows.map(row => h("option", { value: row.function })));
 	}
 
 	// ---- the chart

@@ -220,7 +220,7 @@ void viewer_open(struct server *s)
 	struct budget *memory = &s->limits->memory;
 	uint64_t answers = memory->total / ANSWERS_PART;
 
-	budget_take(memory, answers, 0, NULL); /* for good: nobody has any yet */
+	memory->total -= answers; /* for good: no request runs yet */
 	s->site = web_site_new(&(struct web_source){
 		.load = load, .give = give, .ctx = s, .answer_bytes = (size_t)answers });
 }

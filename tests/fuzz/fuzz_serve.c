@@ -16,6 +16,7 @@
 #include "server/options.h"
 #include "server/routes.h"
 #include "server/scrape.h"
+#include "server/viewer.h"
 
 enum { SHORT_MS = 5, LONG_MS = 8000 };
 
@@ -78,6 +79,7 @@ static struct http_server *start(void)
 	if (!mkdtemp(dir) || !freopen("/dev/null", "w", stdout) || !gate_open(&s, "127.0.0.1", &e))
 		abort();
 	atexit(remove_folder);
+	viewer_open(&s);
 	s.store = store_open(&(struct store_params){ .dir = dir, .max_memory = 64 << 20 }, &e);
 	if (!s.store)
 		abort();

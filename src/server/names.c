@@ -182,9 +182,10 @@ static bool wait_for_names(void *ctx)
 
 	pthread_mutex_lock(&n->lock);
 	nruns = n->nruns;
-	while ((n->queue.n || n->is_busy) && !n->is_stopping && (left = until - clock_now_ms()) > 0)
+	while ((n->queue.n || n->busy_with) && !n->is_stopping &&
+	       (left = until - clock_now_ms()) > 0)
 		wait_for_ms(&n->idle, &n->lock, (int)left);
-	is_done = (!n->queue.n && !n->is_busy) || n->nruns != nruns;
+	is_done = (!n->queue.n && !n->busy_with) || n->nruns != nruns;
 	pthread_mutex_unlock(&n->lock);
 	return is_done;
 }
@@ -258,7 +259,7 @@ static void explain_binary(struct names *n, const struct store_binary *b, struct
 
 	why->naddresses = b->entries.n;
 	why->nnamed = b->nnamed;
-	why->is_pending = b->state == FETCHING || b->is_queued;
+	why->is_pending = b->state == FETCHING || b->is_queued || n->busy_with == b;
 	add_look(why, "debug info of this server",
 		 !is_uploaded	? "there is none of this build id"
 		 : b->read_said ? str_dup(a, str_of(b->read_said))

@@ -122,7 +122,7 @@ static void limit_myself(void)
 
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_CPU, &cpu);
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	setrlimit(RLIMIT_DATA,
 		  &(struct rlimit){ (rlim_t)MAX_DATA_MB << 20, (rlim_t)MAX_DATA_MB << 20 });
 #endif

@@ -51,7 +51,7 @@ struct names {
 	vec(struct store_binary *) binaries, queue, fetches;
 	struct map map;
 	uint64_t clock, bytes, nruns, nfailed, nfetched;
-	bool is_busy;
+	struct store_binary *busy_with; /* or NULL */
 	atomic_bool is_stopping;
 	/* Names that linkers know, and how people read them, of as many as there is room for; under
 	 * a lock of their own. */

@@ -252,13 +252,13 @@ void *names_work(void *ctx)
 		places = b->wanted.at;
 		nplaces = b->wanted.n;
 		memset(&b->wanted, 0, sizeof(b->wanted));
-		n->is_busy = true;
+		n->busy_with = b;
 		pthread_mutex_unlock(&n->lock);
 		if (nplaces)
 			name_wanted(n, b, places, nplaces);
 		free(places);
 		pthread_mutex_lock(&n->lock);
-		n->is_busy = false;
+		n->busy_with = NULL;
 		pthread_cond_broadcast(&n->idle);
 	}
 	pthread_mutex_unlock(&n->lock);

@@ -110,7 +110,18 @@ def native(file="/srv/shop", id_=None, which=None, time_ns=0, binary="shop.full"
     return gzip.compress(out, 1)
 
 
+def settle(server, service):
+    """Slow machines take longer than a question waits for names."""
+    until = time.time() + 60
+    while time.time() < until:
+        why = server.get("/api/1/unnamed", service=service, type="cpu")[1]
+        if all(b["state"] != "pending" for b in why["binaries"]):
+            return
+        time.sleep(.05)
+
+
 def merged(server, **params):
+    settle(server, params.get("service", "shop"))
     query = urllib.parse.urlencode({"service": "shop", "type": "cpu", **params})
     status, _, body = server.ask("/api/1/merge?" + query)
     assert status == 200, body

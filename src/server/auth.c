@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/base64.h"
 #include "base/small_file.h"
 #include "server/accounts.h"
 
@@ -183,36 +184,14 @@ bool auth_is_needed(const struct auth *a)
 
 /* ---- checking */
 
-static int base64_digit(char c)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 static bool decode_base64(struct arena *a, struct str text, struct str *out)
 {
-	char *bytes = arena_alloc(a, text.n + 1);
-	uint32_t bits = 0;
-	unsigned nbits = 0;
-	size_t n = 0;
+	struct buf bytes = { 0 };
+	bool ok = base64_decode(&bytes, text);
 
-	while (text.n && text.p[text.n - 1] == '=')
-		text.n--;
-	for (size_t i = 0; i < text.n; i++) {
-		int digit = base64_digit(text.p[i]);
-
-		if (digit < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)digit;
-		nbits += 6;
-		if (nbits >= 8)
-			bytes[n++] = (char)(bits >> (nbits -= 8));
-	}
-	*out = (struct str){ bytes, n };
-	return true;
+	*out = (struct str){ str_dup(a, buf_view(&bytes)), bytes.n };
+	buf_release(&bytes);
+	return ok;
 }
 
 struct check {

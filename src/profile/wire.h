@@ -18,7 +18,7 @@ enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32
 struct field {
 	uint64_t number;
 	enum wire_type type;
-	uint64_t value;	   /* of a varint */
+	uint64_t value;	   /* of a varint, or of WIRE_FIXED64 */
 	struct wire bytes; /* of WIRE_BYTES */
 };
 
@@ -69,6 +69,8 @@ static inline bool wire_next(struct wire *w, struct field *f)
 		n = (tag & 7) == WIRE_FIXED64 ? 8 : 4;
 		if (n > (size_t)(w->end - w->p))
 			return false;
+		if (n == 8)
+			memcpy(&f->value, w->p, 8); /* little endian, as all machines here */
 		w->p += n;
 		return true;
 	default:

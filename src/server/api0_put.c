@@ -1,18 +1,18 @@
 /* api0_put.c - profefe's API: profiles come in. */
 #include "server/api0.h"
 #include "server/gate.h"
+#include "server/intake.h"
 #include "server/log.h"
 
-/* Any name will do; without one nobody could tell what it is. */
-static bool check_type(struct call *c, struct str type)
+static bool check_series(struct call *c, const struct store_new *new)
 {
-	bool ok = type.n && !str_eq(type, STR("unknown"));
+	struct err e;
 
-	for (size_t i = 0; i < type.n; i++)
-		ok = ok && (unsigned char)type.p[i] >= ' ';
-	if (!ok)
+	if (!intake_is_type(new->type))
 		reply_error(c, 400, "bad request: unknown profile type");
-	return ok;
+	else if (!gate_labels_fit(c->server->options, new, &e))
+		reply_failure(c, &e);
+	return !c->reply->status;
 }
 
 static bool read_body(struct call *c, struct arena *a, struct strings *strings, struct profile *p)
@@ -69,9 +69,7 @@ void api0_put(struct call *c)
 	struct profile profile;
 	struct held_desk held = { .desks = &c->server->desks };
 
-	if (!api0_read_series(c, &series) || !check_type(c, series.type) ||
-	    !api0_read_created(c, &new.created) ||
-	    !gate_check_labels(c, series.service, series.type, series.labels, series.nlabels))
+	if (!api0_read_series(c, &series))
 		return;
 	new.service = series.service;
 	/* kube-profefe and kiln's agent say which process it is; profefe does not listen. */
@@ -79,6 +77,8 @@ void api0_put(struct call *c)
 	new.type = series.type;
 	new.labels = series.labels;
 	new.nlabels = series.nlabels;
+	if (!check_series(c, &new) || !api0_read_created(c, &new.created))
+		return;
 	if (str_eq(series.type, STR("trace"))) {
 		new.bytes = c->http->body;
 		put(c, &new);

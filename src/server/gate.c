@@ -122,16 +122,11 @@ static struct visit *visit_of(const struct call *c)
 	return c->http->user;
 }
 
-void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
+void gate_count(struct call *c, int status, const char *limit, const char *why)
 {
 	struct buf what = { 0 };
 	struct str name = str_of(limit);
-	char why[900];
-	va_list args;
 
-	va_start(args, fmt);
-	vsnprintf(why, sizeof(why), fmt, args);
-	va_end(args);
 	buf_str(&what, c->http->method);
 	buf_char(&what, ' ');
 	buf_str(&what, c->http->target.path);
@@ -141,7 +136,18 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 					buf_view(&what), str_of(why) },
 		     time_now());
 	buf_release(&what);
-	http_reply_header(c->reply, "X-Kiln-Limit", str_dup(c->arena, name));
+}
+
+void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
+{
+	char why[900];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	gate_count(c, status, limit, why);
+	http_reply_header(c->reply, "X-Kiln-Limit", str_dup(c->arena, str_of(limit)));
 	if (status == 503)
 		http_reply_header(c->reply, "Retry-After", "2");
 	c->gives_profile = true; /* so that pprof shows why */
@@ -231,6 +237,21 @@ static bool take_memory(struct call *c, uint64_t bytes, int wait_ms)
 bool gate_take(struct call *c, uint64_t bytes)
 {
 	return take_memory(c, bytes, WAIT_MS);
+}
+
+uint64_t gate_held(const struct call *c)
+{
+	return visit_of(c)->memory;
+}
+
+void gate_give_to(struct call *c, uint64_t held)
+{
+	struct visit *v = visit_of(c);
+
+	if (v->memory > held) {
+		budget_give(&c->server->limits->memory, v->memory - held);
+		v->memory = held;
+	}
 }
 
 void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_reply *reply)
@@ -528,10 +549,7 @@ void gate_leave(struct call *c)
 			c->reply->nheaders = nheaders;
 		need = reply_bytes(c);
 	}
-	if (v->memory > need) {
-		budget_give(&l->memory, v->memory - need);
-		v->memory = need;
-	}
+	gate_give_to(c, need);
 	if (need > SMALL_BODY) {
 		v->unread = need;
 		holds_add(l->unread, gate_client(c->http, text), need);

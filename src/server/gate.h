@@ -52,8 +52,13 @@ const char *gate_bytes_text(const struct call *c, uint64_t n);
 /* Answers with what kept the request from being served. `limit` is named as its option is. */
 void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Counts, logs and lists a part of a request that is refused, while the rest goes on. */
+void gate_count(struct call *c, int status, const char *limit, const char *why);
 /* Memory for the rest of the request; waits a little for it. False: it has been refused. */
 bool gate_take(struct call *c, uint64_t bytes);
+/* Gives back what has been taken beyond so much, which gate_held has said before. */
+uint64_t gate_held(const struct call *c);
+void gate_give_to(struct call *c, uint64_t held);
 /* The request's body, or a part of it, as a profile of any format, whose tables go to `a`, which is
  * empty. False: it has been answered. */
 bool gate_read_profile(struct call *c, struct str bytes, struct arena *a, struct strings *strings,
@@ -63,8 +68,9 @@ bool gate_read_profile(struct call *c, struct str bytes, struct arena *a, struct
 bool gate_unpack(struct call *c, struct str packed, struct str *plain);
 /* All of the body, as its Content-Encoding says: gzip, or nothing. */
 bool gate_unpack_body(struct call *c, struct str *plain);
-/* Are there as many labels, and of such size, as may be? False: it has been answered. */
-bool gate_check_labels(struct call *c, struct str service, struct str type,
-		       const struct store_label *labels, size_t n);
+/* Are there as many labels, and of such size, as may be? ERR_LIMIT. */
+bool gate_labels_fit(const struct server_options *o, const struct store_new *new, struct err *e);
+/* Takes more profiles than the one that a request is taken for off what the client may push. */
+void gate_take_profiles(struct call *c, size_t n);
 
 #endif

@@ -198,22 +198,30 @@ bool gate_unpack_body(struct call *c, struct str *plain)
 	return false;
 }
 
-bool gate_check_labels(struct call *c, struct str service, struct str type,
-		       const struct store_label *labels, size_t n)
+bool gate_labels_fit(const struct server_options *o, const struct store_new *new, struct err *e)
 {
-	const struct server_options *o = c->server->options;
-	size_t longest = service.n > type.n ? service.n : type.n;
+	size_t longest = new->service.n > new->type.n ? new->service.n : new->type.n;
 
-	for (size_t i = 0; i < n; i++) {
-		longest = labels[i].key.n > longest ? labels[i].key.n : longest;
-		longest = labels[i].value.n > longest ? labels[i].value.n : longest;
+	for (size_t i = 0; i < new->nlabels; i++) {
+		const struct store_label *l = &new->labels[i];
+
+		longest = l->key.n > longest ? l->key.n : longest;
+		longest = l->value.n > longest ? l->value.n : longest;
 	}
-	if (o->max_labels && n > (size_t)o->max_labels)
-		gate_refuse(c, 422, "max-labels", "%zu labels, and --max-labels is %lld", n,
-			    (long long)o->max_labels);
-	else if (o->max_label_bytes && longest > (size_t)o->max_label_bytes)
-		gate_refuse(c, 422, "max-label-bytes",
-			    "a service, type or label of %zu bytes, and --max-label-bytes is %lld",
-			    longest, (long long)o->max_label_bytes);
-	return !c->reply->status;
+	if (o->max_labels && new->nlabels > (size_t)o->max_labels)
+		return err_set(e, ERR_LIMIT, "max-labels: %zu labels, and --max-labels is %lld",
+			       new->nlabels, (long long)o->max_labels);
+	if (o->max_label_bytes && longest > (size_t)o->max_label_bytes)
+		return err_set(e, ERR_LIMIT,
+			       "max-label-bytes: a service, type or label of %zu bytes, and "
+			       "--max-label-bytes is %lld",
+			       longest, (long long)o->max_label_bytes);
+	return true;
+}
+
+void gate_take_profiles(struct call *c, size_t n)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	rates_take_more(c->server->limits->rates, gate_client(c->http, text), n, c->http->start_ns);
 }

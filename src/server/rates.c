@@ -166,11 +166,21 @@ double rates_take(struct rates *r, struct str client, int64_t now, const char **
 	return wait;
 }
 
-void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now)
+static void owe(struct rates *r, struct str client, size_t kind, double amount, int64_t now)
 {
-	if (r->rate[BYTES] <= 0 || !bytes)
+	if (r->rate[kind] <= 0 || amount <= 0)
 		return;
 	pthread_mutex_lock(&r->lock);
-	refilled(r, client, now)->left[BYTES] -= (double)bytes;
+	refilled(r, client, now)->left[kind] -= amount;
 	pthread_mutex_unlock(&r->lock);
+}
+
+void rates_take_more(struct rates *r, struct str client, size_t profiles, int64_t now)
+{
+	owe(r, client, PROFILES, (double)profiles, now);
+}
+
+void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now)
+{
+	owe(r, client, BYTES, (double)bytes, now);
 }

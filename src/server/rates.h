@@ -5,6 +5,7 @@
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -18,6 +19,8 @@ void rates_free(struct rates *r);
  * that goes on evenly. Returns 0, or the seconds after which there is something left again; then
  * *limit is the one that was met. */
 double rates_take(struct rates *r, struct str client, int64_t now, const char **limit);
+/* Of a request that has several: the others, which the client may owe. */
+void rates_take_more(struct rates *r, struct str client, size_t profiles, int64_t now);
 void rates_take_bytes(struct rates *r, struct str client, uint64_t bytes, int64_t now);
 
 #endif

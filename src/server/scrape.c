@@ -118,8 +118,10 @@ static bool deliver(struct delivery *d)
 
 	for (size_t i = 0; i < p->nlabels; i++)
 		labels[i] = (struct store_label){ p->labels[i].name, p->labels[i].value };
-	if (!gate_check_labels(c, p->service, p->type, labels, p->nlabels))
+	if (!gate_labels_fit(c->server->options, &new, &e)) {
+		reply_failure(c, &e);
 		return false;
+	}
 	d->held.desk = desk_take(d->held.desks);
 	if (!gate_read_profile(c, p->bytes, &d->held.desk->arena, &d->held.desk->strings, &profile))
 		return false;

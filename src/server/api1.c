@@ -294,7 +294,8 @@ API1_ENDPOINTS(API1_HANDLER)
 const struct endpoint *api1_find(const char *path)
 {
 #define API1_ADDRESS(name) &endpoint_##name,
-	static const struct endpoint *const all[] = { API1_ENDPOINTS(API1_ADDRESS) };
+	static const struct endpoint *const all[] = { API1_ENDPOINTS(API1_ADDRESS)
+							      PUSH_ENDPOINTS(API1_ADDRESS) };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(all[i]->path, path) == 0)

@@ -66,6 +66,7 @@ struct endpoint {
 	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
 	bool takes_body;    /* that is no form */
 	const char *types;  /* of other content that it may answer with; blanks between them */
+	const char *error;  /* name of the schema of errors; NULL: Error */
 	/* Writes the JSON of the answer, or answers by itself; then it does not matter what it
 	 * returns. */
 	bool (*run)(struct request *q, struct buf *out, struct err *e);
@@ -86,6 +87,11 @@ API1_ENDPOINTS(API1_DECLARE)
 #undef API1_DECLARE
 /* Reads and checks what a query says, by the table of q->endpoint, which need not have a path. */
 bool request_read(struct request *q, const struct http_target *t, struct err *e);
+/* Others that are described, but read their parameters by themselves. */
+#define PUSH_ENDPOINTS(each) each(ingest) each(push) each(otlp)
+#define PUSH_DECLARE(name) extern const struct endpoint endpoint_##name;
+PUSH_ENDPOINTS(PUSH_DECLARE)
+#undef PUSH_DECLARE
 /* By the path in routes.def; NULL if it is none of these. */
 const struct endpoint *api1_find(const char *path);
 

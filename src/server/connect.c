@@ -43,7 +43,7 @@ void connect_error(struct call *c, enum connect_code code, const char *fmt, ...)
 }
 
 /* Limits answer with statuses that say more than those of codes. */
-static enum connect_code code_of(int status)
+enum connect_code connect_code_of(int status)
 {
 	static const struct {
 		int status;
@@ -66,7 +66,7 @@ static enum connect_code code_of(int status)
 
 void connect_say(struct call *c, int status, struct str text)
 {
-	say_code(c, status, code_of(status), text);
+	say_code(c, status, connect_code_of(status), text);
 }
 
 /* ---- messages */

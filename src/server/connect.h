@@ -58,6 +58,7 @@ void connect_reply(struct call *c, const struct connect_body *b, struct buf *byt
 /* Answers {"code":"not_found","message":"..."} with the code's status. */
 void connect_error(struct call *c, enum connect_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+enum connect_code connect_code_of(int status);
 /* The same with a status that a limit has given it, such as 413; the code is what makes clients do
  * the right thing: those of 429, 503 and 507 are tried again, others are not. */
 void connect_say(struct call *c, int status, struct str text);

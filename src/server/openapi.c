@@ -111,9 +111,11 @@ static void put_answers(struct buf *out, const struct endpoint *endpoint)
 		put_content(out, endpoint);
 		buf_char(out, '}');
 	}
-	buf_puts(out, "},\"default\":{\"description\":\"What is wrong.\",\"content\":"
-		      "{\"application/json\":{\"schema\":{\"$ref\":"
-		      "\"#/components/schemas/Error\"}}}}}");
+	buf_printf(out,
+		   "},\"default\":{\"description\":\"What is wrong.\",\"content\":"
+		   "{\"application/json\":{\"schema\":{\"$ref\":"
+		   "\"#/components/schemas/%s\"}}}}}",
+		   endpoint && endpoint->error ? endpoint->error : "Error");
 }
 
 /* ---- routes */

@@ -4,6 +4,7 @@
 
 #include "server/connect.h"
 #include "server/gate.h"
+#include "server/otlp.h"
 
 void reply_as(struct call *c, int status, struct buf *bytes, const char *type)
 {
@@ -82,10 +83,8 @@ static const struct error_form {
 	const char *prefix; /* of the route's path */
 	void (*say)(struct call *c, int status, struct str text);
 } error_forms[] = {
-	{ "/push.v1.", connect_say },
-	{ "/querier.v1.", connect_say },
-	{ "/ingest", connect_say },
-	{ "/pyroscope/", connect_say },
+	{ "/push.v1.", connect_say },	{ "/querier.v1.", connect_say }, { "/ingest", connect_say },
+	{ "/pyroscope/", connect_say }, { "/v1development/", otlp_say },
 };
 
 static void say(struct call *c, int status, struct str text)
@@ -140,10 +139,9 @@ static int limit_status(struct str limit)
 		const char *limit;
 		int status;
 	} known[] = {
-		{ "max-memory", 503 },
-		{ "max-disk", 507 },
-		{ "min-free", 507 },
-		{ "max-debuginfo", 413 },
+		{ "max-memory", 503 },	     { "max-disk", 507 },   { "min-free", 507 },
+		{ "max-debuginfo", 413 },    { "max-labels", 422 }, { "max-label-bytes", 422 },
+		{ "request-profiles", 413 },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

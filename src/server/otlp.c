@@ -1,0 +1,501 @@
+/* otlp.c - POST /v1development/profiles: profiles as OpenTelemetry pushes them (OTLP/HTTP). */
+#include "server/otlp.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "http/media.h"
+#include "profile/wire_json.h"
+#include "server/connect.h"
+#include "server/gate.h"
+#include "server/routes.h"
+
+enum {
+	MESSAGE_MEMORY = 24, /* for each byte: of rows of two bytes there is a view, a place, and a
+				row of the profile */
+	STACK_MEMORY = 8,    /* for each byte of a sample's stack and attributes */
+	SAMPLE_BYTES = 10,   /* of a sample without them */
+};
+
+/* ---- JSON (numbers are those of v1.10) */
+
+#define INT(name, number)                         \
+	{                                         \
+		name, number, WIRE_KIND_INT, NULL \
+	}
+#define TEXT(name, number)                           \
+	{                                            \
+		name, number, WIRE_KIND_STRING, NULL \
+	}
+#define MESSAGE(name, number, of)                              \
+	{                                                      \
+		name, number, WIRE_KIND_MESSAGE, &message_##of \
+	}
+#define FIELDS(of, title, ...)                                                 \
+	static const struct wire_field fields_##of[] = { __VA_ARGS__, { 0 } }; \
+	static const struct wire_message message_##of = { title, fields_##of }
+
+FIELDS(value, "AnyValue", TEXT("string_value", 1), { "bool_value", 2, WIRE_KIND_BOOL, NULL },
+       INT("int_value", 3), { "double_value", 4, WIRE_KIND_DOUBLE, NULL },
+       INT("string_value_strindex", 8));
+FIELDS(key_value, "KeyValue", TEXT("key", 1), MESSAGE("value", 2, value));
+FIELDS(resource, "Resource", MESSAGE("attributes", 1, key_value));
+FIELDS(value_type, "ValueType", INT("type_strindex", 1), INT("unit_strindex", 2));
+FIELDS(sample, "Sample", INT("stack_index", 1), INT("attribute_indices", 2), INT("link_index", 3),
+       INT("values", 4), { "timestamps_unix_nano", 5, WIRE_KIND_FIXED64, NULL });
+FIELDS(profile, "Profile", MESSAGE("sample_type", 1, value_type), MESSAGE("samples", 2, sample),
+       { "time_unix_nano", 3, WIRE_KIND_FIXED64, NULL }, INT("duration_nano", 4),
+       MESSAGE("period_type", 5, value_type), INT("period", 6), INT("attribute_indices", 11));
+FIELDS(scope, "ScopeProfiles", MESSAGE("profiles", 2, profile));
+FIELDS(resources, "ResourceProfiles", MESSAGE("resource", 1, resource),
+       MESSAGE("scope_profiles", 2, scope));
+FIELDS(mapping, "Mapping", INT("memory_start", 1), INT("memory_limit", 2), INT("file_offset", 3),
+       INT("filename_strindex", 4), INT("attribute_indices", 5));
+FIELDS(line, "Line", INT("function_index", 1), INT("line", 2), INT("column", 3));
+FIELDS(location, "Location", INT("mapping_index", 1), INT("address", 2), MESSAGE("lines", 3, line),
+       INT("attribute_indices", 4));
+FIELDS(function, "Function", INT("name_strindex", 1), INT("system_name_strindex", 2),
+       INT("filename_strindex", 3), INT("start_line", 4));
+FIELDS(link, "Link", { "trace_id", 1, WIRE_KIND_HEX, NULL }, { "span_id", 2, WIRE_KIND_HEX, NULL });
+FIELDS(attribute, "KeyValueAndUnit", INT("key_strindex", 1), MESSAGE("value", 2, value),
+       INT("unit_strindex", 3));
+FIELDS(stack, "Stack", INT("location_indices", 1));
+FIELDS(dictionary, "ProfilesDictionary", MESSAGE("mapping_table", 1, mapping),
+       MESSAGE("location_table", 2, location), MESSAGE("function_table", 3, function),
+       MESSAGE("link_table", 4, link), TEXT("string_table", 5),
+       MESSAGE("attribute_table", 6, attribute), MESSAGE("stack_table", 7, stack));
+FIELDS(request, "ExportProfilesServiceRequest", MESSAGE("resource_profiles", 1, resources),
+       MESSAGE("dictionary", 2, dictionary));
+
+/* ---- answers */
+
+static bool is_json(const struct call *c)
+{
+	return http_media_is(http_call_header(c->http, "Content-Type"), "application/json");
+}
+
+static void reply_message(struct call *c, int status, struct buf *bytes)
+{
+	reply_as(c, status, bytes, is_json(c) ? "application/json" : "application/x-protobuf");
+}
+
+void otlp_say(struct call *c, int status, struct str text)
+{
+	unsigned code = (unsigned)connect_code_of(status) + 1; /* gRPC counts the same from 1 */
+	struct buf out = { 0 };
+
+	if (is_json(c)) {
+		buf_printf(&out, "{\"code\":%u,\"message\":", code);
+		json_put(&out, text);
+		buf_puts(&out, "}\n");
+	} else {
+		put_number(&out, 1, code);
+		put_bytes(&out, 2, text);
+	}
+	reply_message(c, status, &out);
+}
+
+/* ExportProfilesServiceResponse */
+static void reply_done(struct call *c, uint64_t nrefused, struct str why)
+{
+	struct buf out = { 0 }, partial = { 0 };
+
+	if (is_json(c)) {
+		buf_char(&out, '{');
+		if (nrefused) {
+			buf_printf(&out,
+				   "\"partialSuccess\":{\"rejectedProfiles\":\"%llu\","
+				   "\"errorMessage\":",
+				   (unsigned long long)nrefused);
+			json_put(&out, why);
+			buf_char(&out, '}');
+		}
+		buf_char(&out, '}');
+	} else if (nrefused) {
+		put_number(&partial, 1, nrefused);
+		put_bytes(&partial, 2, why);
+		put_message(&out, 1, &partial);
+	}
+	buf_release(&partial);
+	reply_message(c, 200, &out);
+}
+
+/* ---- resources */
+
+struct request {
+	struct call *c;
+	struct otlp o;
+	struct intake in;
+	/* of the resource */
+	struct intake_series series;
+	struct str service, executable;
+	struct buf instance;
+	uint64_t nrefused;
+	struct err why; /* the first was */
+};
+
+/* Says which process it is: told apart by it, but not found by it, or each start of a program would
+ * be a series of its own. */
+static bool is_of_process(struct str key)
+{
+	static const char *const keys[] = { "service.instance.id",  "container.id",
+					    "process.pid",	    "process.vpid",
+					    "process.parent_pid",   "process.creation.time",
+					    "process.command_args", "process.command_line" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (str_eq(key, str_of(keys[i])))
+			return true;
+	return false;
+}
+
+/* As queries write names: k8s.pod.name is k8s_pod_name. */
+static struct str label_name(struct arena *a, struct str key)
+{
+	char *name = str_dup(a, key);
+
+	for (size_t i = 0; i < key.n; i++)
+		if (!isalnum((unsigned char)name[i]))
+			name[i] = '_';
+	return (struct str){ name, key.n };
+}
+
+static struct str value_text(struct arena *a, const struct otlp_value *v)
+{
+	char digits[24];
+
+	if (v->is_text)
+		return (struct str){ str_dup(a, v->text), v->text.n };
+	if (!v->is_number)
+		return STR("");
+	snprintf(digits, sizeof(digits), "%lld", (long long)v->number);
+	return (struct str){ str_dup(a, str_of(digits)), strlen(digits) };
+}
+
+static void take_attribute(struct request *r, const struct otlp_attribute *a)
+{
+	struct arena *arena = r->c->arena;
+	struct str value = value_text(arena, &a->value);
+
+	if (!value.n)
+		return;
+	if (is_of_process(a->key)) {
+		buf_str(&r->instance, value);
+		buf_char(&r->instance, '/');
+		return;
+	}
+	if (str_eq(a->key, STR("process.executable.name")))
+		r->executable = value;
+	if (str_eq(a->key, STR("service.name")))
+		r->service = value;
+	else
+		intake_label(&r->series, label_name(arena, a->key), value);
+}
+
+static bool read_resource(struct request *r, struct wire w)
+{
+	struct otlp_attribute a;
+	struct field f = { 0 };
+	struct err e;
+
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return false;
+		if (f.number != 1 || f.type != WIRE_BYTES)
+			continue;
+		if (!otlp_key_value(f.bytes, &a, &e))
+			return false;
+		take_attribute(r, &a);
+	}
+	return true;
+}
+
+/* "unknown_service:exe", as OpenTelemetry says. */
+static struct str service_of(struct request *r, struct str of_sample)
+{
+	struct buf name = { 0 };
+	struct str copy;
+
+	if (of_sample.n || r->service.n)
+		return of_sample.n ? of_sample : r->service;
+	buf_puts(&name, "unknown_service");
+	if (r->executable.n) {
+		buf_char(&name, ':');
+		buf_str(&name, r->executable);
+	}
+	copy = (struct str){ str_dup(r->c->arena, buf_view(&name)), name.n };
+	buf_release(&name);
+	return copy;
+}
+
+/* ---- profiles */
+
+static void refuse(struct request *r, const struct err *e)
+{
+	struct str why = str_of(e->text), limit = str_cut(&why, ':');
+
+	if (!r->nrefused++)
+		r->why = *e;
+	if (e->kind == ERR_LIMIT)
+		gate_count(r->c, 200, str_dup(r->c->arena, limit), e->text);
+}
+
+/* A sample, and the service that it names: an attribute, or 0. */
+struct sorted_sample {
+	uint64_t service;
+	uint32_t number;
+};
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct sorted_sample *x = a, *y = b;
+
+	if (x->service != y->service)
+		return x->service < y->service ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool find_service(const struct otlp *o, const struct otlp_sample *s, uint64_t *service,
+			 struct err *e)
+{
+	struct otlp_attribute a;
+
+	*service = 0;
+	for (size_t i = 0; i < s->attributes.n; i++) {
+		if (!otlp_attribute(o, s->attributes.at[i], &a, e))
+			return false;
+		if (str_eq(a.key, STR("service.name")) && a.value.is_text)
+			*service = s->attributes.at[i];
+	}
+	return true;
+}
+
+static uint64_t message_bytes(struct wire w)
+{
+	return (uint64_t)(w.end - w.p);
+}
+
+/* In order of services. *bytes is how much they are with a stack for each: a small request may name
+ * a deep stack very often. */
+static bool sort_samples(const struct otlp *o, const struct otlp_profile *p,
+			 struct sorted_sample *out, uint64_t *bytes, struct err *e)
+{
+	struct otlp_sample s = { 0 };
+	struct wire stack = { 0 };
+	bool ok = true, has_services = false;
+
+	*bytes = 0;
+	for (size_t i = 0; ok && i < p->samples.n; i++) {
+		ok = (otlp_sample(o, p->samples.at[i], &s, e) &&
+		      find_service(o, &s, &out[i].service, e) &&
+		      (!s.stack || otlp_row(o, OTLP_STACKS, s.stack, "it", &stack, e))) ||
+		     err_wrap(e, "sample %zu", i);
+		out[i].number = (uint32_t)i;
+		has_services |= ok && out[i].service;
+		*bytes += SAMPLE_BYTES + message_bytes(p->samples.at[i]) + message_bytes(stack);
+	}
+	vec_release(&s.attributes);
+	if (ok && has_services)
+		qsort(out, p->samples.n, sizeof(*out), compare_samples);
+	return ok;
+}
+
+static bool add_group(struct request *r, const struct otlp_profile *p,
+		      const struct sorted_sample *samples, const uint32_t *numbers, size_t n,
+		      struct err *e)
+{
+	struct otlp_attribute named = { 0 };
+	struct profile profile;
+
+	if (samples[0].service && !otlp_attribute(&r->o, samples[0].service, &named, e))
+		return false;
+	r->series.service = service_of(r, value_text(r->c->arena, &named.value));
+	return otlp_make(&r->o, p, numbers, n, r->in.desk, &profile, &r->series.type, e) &&
+	       intake_offer(&r->in, &r->series, &profile, e);
+}
+
+/* Memory for samples, with which a desk of their own goes. */
+static bool take_memory(struct request *r, uint64_t bytes, struct err *e)
+{
+	uint64_t most = (uint64_t)r->c->server->options->max_unpacked;
+
+	if (bytes > most)
+		return err_set(e, ERR_LIMIT,
+			       "max-unpacked: with a stack for each sample it has more than %s",
+			       gate_bytes_text(r->c, most));
+	intake_clear_desk(&r->in);
+	if (gate_take(r->c, bytes * STACK_MEMORY))
+		return true;
+	return err_set(e, ERR_IO, "answered");
+}
+
+static bool add_groups(struct request *r, const struct otlp_profile *p, struct err *e)
+{
+	uint64_t bytes;
+	size_t n = p->samples.n;
+	struct sorted_sample *samples = xcalloc(n + 1, sizeof(*samples));
+	uint32_t *numbers = xcalloc(n + 1, sizeof(*numbers));
+	bool ok = sort_samples(&r->o, p, samples, &bytes, e);
+
+	for (size_t i = 0; i < n; i++)
+		numbers[i] = samples[i].number;
+	for (size_t i = 0, end; ok && i < n; i = end) {
+		for (end = i + 1; end < n && samples[end].service == samples[i].service; end++)
+			;
+		ok = take_memory(r, bytes, e) &&
+		     add_group(r, p, samples + i, numbers + i, end - i, e);
+	}
+	free(samples);
+	free(numbers);
+	return ok;
+}
+
+static bool read_profile_labels(struct request *r, const struct otlp_profile *p, struct err *e)
+{
+	struct otlp_attribute a;
+
+	for (size_t i = 0; i < p->attributes.n; i++) {
+		if (!otlp_attribute(&r->o, p->attributes.at[i], &a, e))
+			return false;
+		take_attribute(r, &a);
+	}
+	return true;
+}
+
+/* It is not the profile's fault, nor will the next one fare better: all should come again. */
+static bool is_ours(const struct err *e)
+{
+	struct str text = str_of(e->text);
+
+	return e->kind == ERR_IO ||
+	       (e->kind == ERR_LIMIT && (str_has_prefix(text, STR("max-disk:")) ||
+					 str_has_prefix(text, STR("max-memory:"))));
+}
+
+/* False: nothing more of the request can be taken; it has been answered. */
+static bool take_profile(struct request *r, struct wire w)
+{
+	size_t nlabels = r->series.labels.n, ninstance = r->instance.n;
+	struct str service = r->service;
+	struct otlp_profile p;
+	struct err e = { 0 };
+	bool ok;
+
+	ok = otlp_profile(w, &p, &e) && read_profile_labels(r, &p, &e);
+	r->series.instance = buf_view(&r->instance);
+	ok = ok && add_groups(r, &p, &e);
+	if (!ok && !is_ours(&e))
+		refuse(r, &e);
+	r->service = service;
+	r->series.labels.n = nlabels;
+	r->instance.n = ninstance;
+	otlp_profile_release(&p);
+	if (is_ours(&e) && !r->c->reply->status)
+		reply_failure(r->c, &e);
+	return !r->c->reply->status;
+}
+
+static bool malformed(struct request *r)
+{
+	reply_error(r->c, 400, "ResourceProfiles: no protobuf");
+	return false;
+}
+
+static bool take_scope(struct request *r, struct wire w)
+{
+	struct field f = { 0 };
+
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(r);
+		if (f.number == 2 && f.type == WIRE_BYTES && !take_profile(r, f.bytes))
+			return false;
+	}
+	return true;
+}
+
+static bool take_resource(struct request *r, struct wire all)
+{
+	struct wire w = all;
+	struct field f = { 0 };
+
+	r->series.labels.n = r->instance.n = 0;
+	r->service = r->executable = STR("");
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f) ||
+		    (f.number == 1 && f.type == WIRE_BYTES && !read_resource(r, f.bytes)))
+			return malformed(r);
+	}
+	for (w = all; w.p < w.end && wire_next(&w, &f);)
+		if (f.number == 2 && f.type == WIRE_BYTES && !take_scope(r, f.bytes))
+			return false;
+	return true;
+}
+
+/* ---- requests */
+
+static bool check_type(struct call *c)
+{
+	struct str type = http_call_header(c->http, "Content-Type");
+
+	if (is_json(c) || http_media_is(type, "application/x-protobuf") ||
+	    http_media_is(type, "application/protobuf"))
+		return true;
+	reply_error(c, 415,
+		    "Content-Type \"%.*s\": send application/x-protobuf or application/json",
+		    STR_ARG(type));
+	return false;
+}
+
+/* As protobuf. */
+static bool read_message(struct call *c, struct str *message)
+{
+	struct buf wire = { 0 };
+	struct str body;
+	struct err e;
+
+	if (!check_type(c) || !gate_unpack_body(c, &body) ||
+	    !gate_take(c, (uint64_t)body.n * MESSAGE_MEMORY))
+		return false;
+	*message = body;
+	if (!is_json(c))
+		return true;
+	if (!wire_from_json(&wire, &message_request, body, &e)) {
+		buf_release(&wire);
+		reply_error(c, 400, "%s", e.text);
+		return false;
+	}
+	*message = buf_view(&wire);
+	arena_adopt(c->arena, wire.p);
+	return true;
+}
+
+static bool take_all(struct request *r)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < r->o.resources.n; i++)
+		ok = take_resource(r, r->o.resources.at[i]);
+	return ok;
+}
+
+void otlp_post(struct call *c)
+{
+	struct request r = { .c = c };
+	struct str message;
+	struct err e;
+
+	if (!read_message(c, &message))
+		return;
+	if (!otlp_open(&r.o, message, is_json(c), &e)) {
+		reply_error(c, 400, "%s", e.text);
+	} else {
+		intake_begin(&r.in, c);
+		if (intake_end(&r.in, take_all(&r)))
+			reply_done(c, r.nrefused, str_of(r.why.text));
+	}
+	intake_series_release(&r.series);
+	buf_release(&r.instance);
+	otlp_release(&r.o);
+}

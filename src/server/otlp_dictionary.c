@@ -1,0 +1,331 @@
+/* otlp_dictionary.c - a request's dictionary, and what refers to it directly. */
+#include <stdio.h>
+
+#include "server/otlp.h"
+
+static bool malformed(struct err *e, const char *message)
+{
+	return err_set(e, ERR_FORMAT, "%s: no protobuf", message);
+}
+
+static struct str view(struct wire w)
+{
+	return (struct str){ (const char *)w.p, (size_t)(w.end - w.p) };
+}
+
+bool otlp_numbers(const struct field *f, void (*each)(void *ctx, uint64_t v), void *ctx)
+{
+	struct wire w = f->bytes;
+	uint64_t v;
+
+	if (f->type == WIRE_VARINT) {
+		each(ctx, f->value);
+		return true;
+	}
+	while (f->type == WIRE_BYTES && w.p < w.end) {
+		if (!wire_varint(&w, &v))
+			return false;
+		each(ctx, v);
+	}
+	return f->type == WIRE_BYTES;
+}
+
+/* ---- rows */
+
+static bool read_dictionary(struct otlp *o, struct wire w, struct err *e)
+{
+	/* ProfilesDictionary: fields 1 to 7 */
+	static const enum otlp_tables tables[] = {
+		[1] = OTLP_MAPPINGS, [2] = OTLP_LOCATIONS,  [3] = OTLP_FUNCTIONS, [4] = OTLP_LINKS,
+		[5] = OTLP_STRINGS,  [6] = OTLP_ATTRIBUTES, [7] = OTLP_STACKS,
+	};
+	struct field f = { 0 };
+
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e, "ProfilesDictionary");
+		if (f.type == WIRE_BYTES && f.number >= 1 && f.number <= 7)
+			vec_push(&o->tables[tables[f.number]].rows, f.bytes);
+	}
+	return true;
+}
+
+bool otlp_row(const struct otlp *o, enum otlp_tables table, uint64_t index, const char *what,
+	      struct wire *row, struct err *e)
+{
+	static const char *const names[] = { "mapping", "location",  "function", "link",
+					     "string",	"attribute", "stack" };
+	const struct otlp_table *t = &o->tables[table];
+
+	if (index >= t->rows.n)
+		return err_set(e, ERR_FORMAT, "%s names %s %lld, and the dictionary has %zu", what,
+			       names[table], (long long)index, t->rows.n);
+	*row = t->rows.at[index];
+	return true;
+}
+
+bool otlp_string(const struct otlp *o, uint64_t index, struct str *out, struct err *e)
+{
+	struct wire row = { 0 };
+
+	*out = STR("");
+	if (!index)
+		return true;
+	if (!otlp_row(o, OTLP_STRINGS, index, "something", &row, e))
+		return false;
+	*out = view(row);
+	return true;
+}
+
+/* ---- attributes */
+
+static void set_text(struct otlp_value *v, struct str text)
+{
+	v->text = text;
+	v->is_text = true;
+}
+
+static bool read_value(const struct otlp *o, struct wire w, struct otlp_value *v, struct err *e)
+{
+	struct field f = { 0 };
+	double d;
+
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e, "AnyValue");
+		if (f.number == 1 && f.type == WIRE_BYTES) { /* string_value */
+			set_text(v, view(f.bytes));
+		} else if (f.number == 2 && f.type == WIRE_VARINT) { /* bool_value */
+			set_text(v, f.value ? STR("true") : STR("false"));
+		} else if (f.number == 3 && f.type == WIRE_VARINT) { /* int_value */
+			v->number = (int64_t)f.value;
+			v->is_number = true;
+		} else if (f.number == 4 && f.type == WIRE_FIXED64) { /* double_value */
+			memcpy(&d, &f.value, sizeof(d));
+			snprintf(v->digits, sizeof(v->digits), "%.15g", d);
+			set_text(v, str_of(v->digits));
+		} else if (f.number == 8 && f.type == WIRE_VARINT &&
+			   o) { /* string_value_strindex */
+			v->is_text = true;
+			if (!otlp_string(o, f.value, &v->text, e))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool otlp_attribute(const struct otlp *o, uint64_t index, struct otlp_attribute *out, struct err *e)
+{
+	struct wire w = { 0 };
+	struct field f = { 0 };
+	uint64_t key = 0, unit = 0;
+
+	*out = (struct otlp_attribute){ .key = STR(""), .unit = STR("") };
+	if (!index)
+		return true;
+	if (!otlp_row(o, OTLP_ATTRIBUTES, index, "something", &w, e))
+		return false;
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e, "KeyValueAndUnit");
+		if (f.number == 1 && f.type == WIRE_VARINT)
+			key = f.value;
+		else if (f.number == 3 && f.type == WIRE_VARINT)
+			unit = f.value;
+		else if (f.number == 2 && f.type == WIRE_BYTES &&
+			 !read_value(o, f.bytes, &out->value, e))
+			return false;
+	}
+	return otlp_string(o, key, &out->key, e) && otlp_string(o, unit, &out->unit, e);
+}
+
+bool otlp_key_value(struct wire w, struct otlp_attribute *out, struct err *e)
+{
+	struct field f = { 0 };
+
+	*out = (struct otlp_attribute){ .key = STR(""), .unit = STR("") };
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e, "KeyValue");
+		if (f.number == 1 && f.type == WIRE_BYTES)
+			out->key = view(f.bytes);
+		else if (f.number == 2 && f.type == WIRE_BYTES &&
+			 !read_value(NULL, f.bytes, &out->value, e))
+			return false;
+	}
+	return true;
+}
+
+/* ---- samples */
+
+struct values {
+	int64_t sum;
+	size_t n;
+};
+
+static void add_value(void *ctx, uint64_t v)
+{
+	struct values *all = ctx;
+
+	if (__builtin_add_overflow(all->sum, (int64_t)v, &all->sum))
+		all->sum = (int64_t)v < 0 ? INT64_MIN : INT64_MAX;
+	all->n++;
+}
+
+static void add_attribute(void *ctx, uint64_t v)
+{
+	struct otlp_sample *s = ctx;
+
+	vec_push(&s->attributes, v);
+}
+
+/* fixed64, packed or not. */
+static size_t count_times(const struct field *f)
+{
+	return f->type == WIRE_BYTES ? (size_t)(f->bytes.end - f->bytes.p) / 8 : 1;
+}
+
+bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, struct err *e)
+{
+	/* v1.10 put the values after the indices. */
+	const unsigned values_field = o->is_v1_9 ? 2 : 4, attributes_field = o->is_v1_9 ? 3 : 2,
+		       link_field = o->is_v1_9 ? 4 : 3;
+	struct values values = { 0 };
+	struct field f = { 0 };
+	size_t ntimes = 0;
+	bool ok = true;
+
+	s->stack = s->link = 0;
+	s->attributes.n = 0;
+	while (ok && w.p < w.end) {
+		ok = wire_next(&w, &f);
+		if (!ok)
+			break;
+		if (f.number == 1 && f.type == WIRE_VARINT)
+			s->stack = f.value;
+		else if (f.number == values_field)
+			ok = otlp_numbers(&f, add_value, &values);
+		else if (f.number == attributes_field)
+			ok = otlp_numbers(&f, add_attribute, s);
+		else if (f.number == link_field && f.type == WIRE_VARINT)
+			s->link = f.value;
+		else if (f.number == 5)
+			ntimes += count_times(&f);
+	}
+	/* Without values each time is one event. */
+	s->value = values.n ? values.sum : (int64_t)ntimes;
+	return ok || malformed(e, "Sample");
+}
+
+/* ---- which version of the protocol */
+
+struct votes {
+	size_t v1_9, v1_10; /* samples that can only be of one */
+	const struct otlp *o;
+	bool is_attribute; /* all numbers of the field that was read last */
+};
+
+static void check_attribute(void *ctx, uint64_t v)
+{
+	struct votes *votes = ctx;
+
+	votes->is_attribute &= v < votes->o->tables[OTLP_ATTRIBUTES].rows.n;
+}
+
+/* Fields 3 and 4 are lists in one version, and a number in the other. Where they are missing, field
+ * 2 is the values of v1.9, or indices of attributes of v1.10; but then there must be times. */
+static bool count_vote(struct votes *votes, struct wire w)
+{
+	bool is_old = false, is_new = false, has_times = false, has_second = false;
+	struct field f = { 0 };
+
+	votes->is_attribute = true;
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return false;
+		if (f.number == 3 || f.number == 4) {
+			is_old |= (f.type == WIRE_BYTES) == (f.number == 3);
+			is_new |= (f.type == WIRE_BYTES) == (f.number == 4);
+		}
+		has_times |= f.number == 5;
+		if (f.number == 2) {
+			has_second = true;
+			if (!otlp_numbers(&f, check_attribute, votes))
+				return false;
+		}
+	}
+	is_old |= has_second && !is_new && (!has_times || !votes->is_attribute);
+	votes->v1_9 += is_old;
+	votes->v1_10 += is_new;
+	return true;
+}
+
+/* Calls `each` for all fields `number` of the message that are messages. */
+static bool each_message(struct wire w, unsigned number, struct votes *votes,
+			 bool (*each)(struct votes *votes, struct wire w))
+{
+	struct field f = { 0 };
+
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return false;
+		if (f.number == number && f.type == WIRE_BYTES && !each(votes, f.bytes))
+			return false;
+	}
+	return true;
+}
+
+static bool count_samples(struct votes *votes, struct wire profile)
+{
+	return each_message(profile, 2, votes, count_vote);
+}
+
+static bool count_profiles(struct votes *votes, struct wire scope)
+{
+	return each_message(scope, 2, votes, count_samples);
+}
+
+static bool find_version(struct otlp *o, struct err *e)
+{
+	struct votes votes = { .o = o };
+
+	for (size_t i = 0; i < o->resources.n; i++)
+		if (!each_message(o->resources.at[i], 2, &votes, count_profiles))
+			return malformed(e, "ResourceProfiles");
+	if (votes.v1_9 && votes.v1_10)
+		return err_set(e, ERR_FORMAT,
+			       "%zu samples have fields as in v1.9 of OTLP, and %zu as in v1.10",
+			       votes.v1_9, votes.v1_10);
+	o->is_v1_9 = votes.v1_9;
+	return true;
+}
+
+/* ---- */
+
+bool otlp_open(struct otlp *o, struct str message, bool is_json, struct err *e)
+{
+	struct wire w = { (const uint8_t *)message.p, (const uint8_t *)message.p + message.n };
+	struct field f = { 0 };
+
+	*o = (struct otlp){ 0 };
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e, "ExportProfilesServiceRequest");
+		if (f.number == 1 && f.type == WIRE_BYTES)
+			vec_push(&o->resources, f.bytes);
+		else if (f.number == 2 && f.type == WIRE_BYTES && !read_dictionary(o, f.bytes, e))
+			return false;
+	}
+	for (int i = 0; i < OTLP_NTABLES; i++)
+		o->tables[i].made = xcalloc(o->tables[i].rows.n + 1, sizeof(*o->tables[i].made));
+	return is_json || find_version(o, e);
+}
+
+void otlp_release(struct otlp *o)
+{
+	for (int i = 0; i < OTLP_NTABLES; i++) {
+		vec_release(&o->tables[i].rows);
+		free(o->tables[i].made);
+	}
+	vec_release(&o->resources);
+}

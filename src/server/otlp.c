@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "http/media.h"
-#include "profile/wire_json.h"
 #include "server/connect.h"
 #include "server/gate.h"
 #include "server/routes.h"
@@ -65,8 +64,10 @@ FIELDS(dictionary, "ProfilesDictionary", MESSAGE("mapping_table", 1, mapping),
        MESSAGE("location_table", 2, location), MESSAGE("function_table", 3, function),
        MESSAGE("link_table", 4, link), TEXT("string_table", 5),
        MESSAGE("attribute_table", 6, attribute), MESSAGE("stack_table", 7, stack));
-FIELDS(request, "ExportProfilesServiceRequest", MESSAGE("resource_profiles", 1, resources),
-       MESSAGE("dictionary", 2, dictionary));
+static const struct wire_field fields_request[] = { MESSAGE("resource_profiles", 1, resources),
+						    MESSAGE("dictionary", 2, dictionary),
+						    { 0 } };
+const struct wire_message otlp_request_message = { "ExportProfilesServiceRequest", fields_request };
 
 /* ---- answers */
 
@@ -461,7 +462,7 @@ static bool read_message(struct call *c, struct str *message)
 	*message = body;
 	if (!is_json(c))
 		return true;
-	if (!wire_from_json(&wire, &message_request, body, &e)) {
+	if (!wire_from_json(&wire, &otlp_request_message, body, &e)) {
 		buf_release(&wire);
 		reply_error(c, 400, "%s", e.text);
 		return false;

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "profile/build.h"
 #include "profile/wire.h"
+#include "profile/wire_json.h"
 #include "server/intake.h"
 
 /* ---- a request (otlp_dictionary.c) */
@@ -94,7 +95,10 @@ void otlp_profile_release(struct otlp_profile *p);
 bool otlp_make(struct otlp *o, const struct otlp_profile *p, const uint32_t *of, size_t n,
 	       struct desk *desk, struct profile *out, struct str *type, struct err *e);
 
-/* ---- answers (otlp.c) */
+/* ---- requests and answers (otlp.c) */
+
+/* For wire_from_json. */
+extern const struct wire_message otlp_request_message;
 
 /* google.rpc.Status, as protobuf or JSON. */
 void otlp_say(struct call *c, int status, struct str text);

@@ -16,6 +16,8 @@ struct locate_params;
 struct perf_params {
 	size_t max_bytes;		    /* of what perf has compressed */
 	const struct locate_params *locate; /* where to look for files to unwind with; or NULL */
+	bool is_foreign; /* of who knows which machine: no file that it names is opened, and the
+			    kernel here is not asked */
 };
 
 /* Are these bytes one of perf's formats? */

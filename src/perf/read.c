@@ -209,10 +209,12 @@ static bool read_data(struct reader *r, const struct perf_params *params, struct
 {
 	machine_init(&r->m, &r->d, &r->c.b);
 	walker_init(&r->w, &r->m, params->locate);
+	r->w.is_foreign = params->is_foreign;
 	add_events(r);
 	if (!read_records(r, e))
 		return false;
-	perf_name_kernel(&r->d, &r->c.b);
+	if (!params->is_foreign)
+		perf_name_kernel(&r->d, &r->c.b);
 	add_comments(r);
 	if (r->d.wall_clock_offset && r->c.last_time)
 		r->c.b.head.time_nanos = int_add((int64_t)r->c.first_time, r->d.wall_clock_offset);

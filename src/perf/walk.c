@@ -85,7 +85,7 @@ static struct unwind_table *find_table(struct walker *w, uint32_t mapping)
 	uint32_t i = map_put(&w->by_file, hash, w->files.n, same_file, &key);
 
 	if (i == w->files.n) {
-		struct unwind_table *t = open_file(w, *m);
+		struct unwind_table *t = w->is_foreign ? NULL : open_file(w, *m);
 
 		vec_push(&w->files, (struct unwind_file){ m->file, m->build_id, t });
 	}

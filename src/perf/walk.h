@@ -20,6 +20,7 @@ struct walk_frame {
 struct walker {
 	struct machine *machine;
 	const struct locate_params *locate;
+	bool is_foreign;
 	enum unwind_machine cpu;
 	bool can_unwind; /* the processor is one that we know */
 	vec(struct unwind_file) files;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "base/aside.h"
+#include "perf/perf.h"
 #include "server/limits.h"
 
 enum {
@@ -55,9 +56,13 @@ static void unpack_some(void *ctx)
 static void parse(void *ctx)
 {
 	struct parse_params params = { .threads = 1, .may_discard = false };
+	struct perf_params perf = { .is_foreign = true };
 	struct reading *r = ctx;
 
-	r->ok = profile_parse(r->p, r->a, r->strings, r->plain, &params, &r->e);
+	perf.max_bytes = r->nbytes;
+	r->ok = perf_recognizes(r->plain)
+			? perf_parse(r->p, r->a, r->strings, r->plain, &perf, &r->e)
+			: profile_parse(r->p, r->a, r->strings, r->plain, &params, &r->e);
 }
 
 /* Large ones take turns, and no time that others want. */

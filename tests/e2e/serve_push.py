@@ -519,7 +519,10 @@ def legacy():
              b"  300 2 @ 0x11 0x21\n--- Memory map: ---\n")
     go_count = b"goroutine profile: total 9\n8 @ 0x11 0x21\n1 @ 0x11\n"
     folded_text = b"main;f 3\nmain;g 4\n"
-    for name, kind, body in ("cpu", "cpu", cpu), ("heap", "heap", heap), ("threads", "threads", threads), ("locks", "mutex", locks), \
+    with open(os.path.join(HERE, "../fuzz/seeds/perf-fp.data"), "rb") as f:
+        perf = f.read()
+    script = b"prog 1234 5678.123456:     250000 cpu-clock:u: \n\t    55d0c8a4f139 hot+0x9 (/usr/bin/prog)\n\t    55d0c8a4f200 main+0x20 (/usr/bin/prog)\n\n"
+    for name, kind, body in ("perf", "cpu", perf), ("script", "cpu", script), ("cpu", "cpu", cpu), ("heap", "heap", heap), ("threads", "threads", threads), ("locks", "mutex", locks), \
             ("count", "goroutine", go_count), ("folded", "cpu", folded_text):
         want = raw(body)
         assert len(want.splitlines()) > 4, want
@@ -628,7 +631,7 @@ check("OTLP: events and times", otlp_events)
 check("OTLP: whose samples they are", otlp_services)
 check("OTLP: a part is refused", otlp_partial)
 check("OTLP: errors", otlp_errors)
-check("older formats, wherever profiles come in", legacy)
+check("older and other formats, wherever profiles come in", legacy)
 check("who may, and how much", gate)
 check("how fast", rates)
 check("OpenAPI", described)

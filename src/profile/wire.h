@@ -22,6 +22,16 @@ struct field {
 	struct wire bytes; /* of WIRE_BYTES */
 };
 
+static inline struct wire wire_of(struct str s)
+{
+	return (struct wire){ (const uint8_t *)s.p, (const uint8_t *)s.p + s.n };
+}
+
+static inline struct str wire_view(struct wire w)
+{
+	return (struct str){ (const char *)w.p, (size_t)(w.end - w.p) };
+}
+
 /* At most 10 bytes; bits beyond 64 are dropped, as pprof does. */
 static inline bool wire_varint(struct wire *w, uint64_t *v)
 {

@@ -341,8 +341,9 @@ static bool add_body(struct ingest *g, struct intake *in)
 			    "(format=folded) or lines (format=lines)");
 		return false;
 	}
-	if (str_eq(g->format, STR("lines")))
-		return add_text(g, in, count_lines(g->c->arena, body));
+	if (str_eq(g->format, STR("lines"))) /* each may get three bytes, in a buffer that grows */
+		return gate_take(g->c, 4 * (uint64_t)body.n) &&
+		       add_text(g, in, count_lines(g->c->arena, body));
 	if (str_eq(g->format, STR("pprof")) || !is_text(body))
 		return add_pprof(g, in, body);
 	if (!g->format.n || str_eq(g->format, STR("folded")) || str_eq(g->format, STR("groups")))

@@ -16,6 +16,8 @@ void intake_label(struct intake_series *s, struct str key, struct str value)
 {
 	bool is_private = str_has_prefix(key, STR("__")) && str_has_suffix(key, STR("__"));
 
+	if (str_eq(key, STR("__session_id__")))
+		s->instance = value;
 	if (key.n && !is_private)
 		vec_push(&s->labels, (struct store_label){ key, value });
 }
@@ -34,6 +36,22 @@ bool intake_is_type(struct str type)
 		if ((unsigned char)type.p[i] < ' ')
 			return false;
 	return type.n && !str_eq(type, STR("unknown"));
+}
+
+bool intake_from_json(struct call *c, const struct wire_message *m, struct str *message)
+{
+	struct buf wire = { 0 };
+	struct err e;
+	bool ok;
+
+	if (!gate_take(c, 2 * (uint64_t)message->n)) /* a buffer that grows */
+		return false;
+	ok = wire_from_json(&wire, m, *message, &e);
+	if (!ok)
+		reply_error(c, 400, "%s", e.text);
+	*message = buf_view(&wire);
+	arena_adopt(c->arena, wire.p);
+	return ok;
 }
 
 void intake_begin(struct intake *in, struct call *c)

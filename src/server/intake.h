@@ -14,6 +14,7 @@
 #define SERVER_INTAKE_H
 
 #include "base/vec.h"
+#include "profile/wire_json.h"
 #include "server/server.h"
 
 struct intake {
@@ -31,13 +32,17 @@ struct intake_series {
 	struct str instance; /* store_new */
 };
 void intake_series_release(struct intake_series *s);
-/* Labels with names as __session_id__ are between agent and server, and are left out. */
+/* Labels with names as __session_id__ are between agent and server, and are left out; that one
+ * tells processes apart. */
 void intake_label(struct intake_series *s, struct str key, struct str value);
 /* Value of a label; "" if it is not there. */
 struct str intake_find_label(const struct intake_series *s, struct str key);
 
 /* Any name will do; without one nobody could tell what it is. */
 bool intake_is_type(struct str type);
+
+/* A message that is JSON becomes protobuf, in the call's arena. False: it has been answered. */
+bool intake_from_json(struct call *c, const struct wire_message *m, struct str *message);
 
 void intake_begin(struct intake *in, struct call *c);
 /* A profile of any format. It lies on the desk until the next. */

@@ -452,24 +452,9 @@ static bool check_type(struct call *c)
 /* As protobuf. */
 static bool read_message(struct call *c, struct str *message)
 {
-	struct buf wire = { 0 };
-	struct str body;
-	struct err e;
-
-	if (!check_type(c) || !gate_unpack_body(c, &body) ||
-	    !gate_take(c, (uint64_t)body.n * MESSAGE_MEMORY))
-		return false;
-	*message = body;
-	if (!is_json(c))
-		return true;
-	if (!wire_from_json(&wire, &otlp_request_message, body, &e)) {
-		buf_release(&wire);
-		reply_error(c, 400, "%s", e.text);
-		return false;
-	}
-	*message = buf_view(&wire);
-	arena_adopt(c->arena, wire.p);
-	return true;
+	return check_type(c) && gate_unpack_body(c, message) &&
+	       gate_take(c, (uint64_t)message->n * MESSAGE_MEMORY) &&
+	       (!is_json(c) || intake_from_json(c, &otlp_request_message, message));
 }
 
 static bool take_all(struct request *r)

@@ -10,7 +10,6 @@
 #include "base/vec.h"
 #include "profile/build.h"
 #include "profile/wire.h"
-#include "profile/wire_json.h"
 #include "server/intake.h"
 
 /* ---- a request (otlp_dictionary.c) */

@@ -8,11 +8,6 @@ static bool malformed(struct err *e, const char *message)
 	return err_set(e, ERR_FORMAT, "%s: no protobuf", message);
 }
 
-static struct str view(struct wire w)
-{
-	return (struct str){ (const char *)w.p, (size_t)(w.end - w.p) };
-}
-
 bool otlp_numbers(const struct field *f, void (*each)(void *ctx, uint64_t v), void *ctx)
 {
 	struct wire w = f->bytes;
@@ -73,7 +68,7 @@ bool otlp_string(const struct otlp *o, uint64_t index, struct str *out, struct e
 		return true;
 	if (!otlp_row(o, OTLP_STRINGS, index, "something", &row, e))
 		return false;
-	*out = view(row);
+	*out = wire_view(row);
 	return true;
 }
 
@@ -94,7 +89,7 @@ static bool read_value(const struct otlp *o, struct wire w, struct otlp_value *v
 		if (!wire_next(&w, &f))
 			return malformed(e, "AnyValue");
 		if (f.number == 1 && f.type == WIRE_BYTES) { /* string_value */
-			set_text(v, view(f.bytes));
+			set_text(v, wire_view(f.bytes));
 		} else if (f.number == 2 && f.type == WIRE_VARINT) { /* bool_value */
 			set_text(v, f.value ? STR("true") : STR("false"));
 		} else if (f.number == 3 && f.type == WIRE_VARINT) { /* int_value */
@@ -148,7 +143,7 @@ bool otlp_key_value(struct wire w, struct otlp_attribute *out, struct err *e)
 		if (!wire_next(&w, &f))
 			return malformed(e, "KeyValue");
 		if (f.number == 1 && f.type == WIRE_BYTES)
-			out->key = view(f.bytes);
+			out->key = wire_view(f.bytes);
 		else if (f.number == 2 && f.type == WIRE_BYTES &&
 			 !read_value(NULL, f.bytes, &out->value, e))
 			return false;
@@ -304,7 +299,7 @@ static bool find_version(struct otlp *o, struct err *e)
 
 bool otlp_open(struct otlp *o, struct str message, bool is_json, struct err *e)
 {
-	struct wire w = { (const uint8_t *)message.p, (const uint8_t *)message.p + message.n };
+	struct wire w = wire_of(message);
 	struct field f = { 0 };
 
 	*o = (struct otlp){ 0 };

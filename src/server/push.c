@@ -2,9 +2,7 @@
 #include <stdio.h>
 
 #include "profile/wire.h"
-#include "profile/wire_json.h"
 #include "server/connect.h"
-#include "server/gate.h"
 #include "server/intake.h"
 #include "server/profile_types.h"
 #include "server/routes.h"
@@ -48,11 +46,6 @@ static bool malformed(struct call *c)
 	return false;
 }
 
-static struct str view(struct wire w)
-{
-	return (struct str){ (const char *)w.p, (size_t)(w.end - w.p) };
-}
-
 static bool read_label(struct wire w, struct store_label *l)
 {
 	struct field f = { 0 };
@@ -62,9 +55,9 @@ static bool read_label(struct wire w, struct store_label *l)
 		if (!wire_next(&w, &f))
 			return false;
 		if (f.type == WIRE_BYTES && f.number == NAME)
-			l->key = view(f.bytes);
+			l->key = wire_view(f.bytes);
 		if (f.type == WIRE_BYTES && f.number == VALUE)
-			l->value = view(f.bytes);
+			l->value = wire_view(f.bytes);
 	}
 	return true;
 }
@@ -103,7 +96,7 @@ static bool read_sample(struct push *p, struct wire w)
 		if (!wire_next(&w, &f))
 			return malformed(p->c);
 		if (f.type == WIRE_BYTES && f.number == RAW_PROFILE &&
-		    !add_profile(p, view(f.bytes)))
+		    !add_profile(p, wire_view(f.bytes)))
 			return false;
 	}
 	return true;
@@ -116,7 +109,7 @@ static bool read_labels(struct push *p, struct wire w)
 	struct field f = { 0 };
 
 	p->series.labels.n = 0;
-	p->series.service = p->series.type = STR("");
+	p->series.service = p->series.type = p->series.instance = STR("");
 	p->is_delta = false;
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
@@ -159,7 +152,7 @@ static bool read_series(struct push *p, size_t number, struct wire w)
 
 static bool read_request(struct push *p, struct str bytes)
 {
-	struct wire w = { (const uint8_t *)bytes.p, (const uint8_t *)bytes.p + bytes.n };
+	struct wire w = wire_of(bytes);
 	struct field f = { 0 };
 	size_t nseries = 0;
 
@@ -174,38 +167,17 @@ static bool read_request(struct push *p, struct str bytes)
 	return true;
 }
 
-/* The message as protobuf, whatever it came as. */
-static bool read_message(struct call *c, struct connect_body *body, struct str *bytes)
-{
-	struct buf wire = { 0 };
-	struct err e;
-
-	*bytes = body->bytes;
-	if (!body->is_json)
-		return true;
-	if (!gate_take(c, 2 * (uint64_t)body->bytes.n)) /* a buffer that grows */
-		return false;
-	if (!wire_from_json(&wire, &request_message, body->bytes, &e)) {
-		buf_release(&wire);
-		reply_error(c, 400, "%s", e.text);
-		return false;
-	}
-	*bytes = buf_view(&wire);
-	arena_adopt(c->arena, wire.p);
-	return true;
-}
-
 void push_post(struct call *c)
 {
 	struct push p = { .c = c };
 	struct connect_body body;
 	struct buf answer = { 0 };
-	struct str bytes;
 
-	if (!connect_read(c, &body) || !read_message(c, &body, &bytes))
+	if (!connect_read(c, &body) ||
+	    (body.is_json && !intake_from_json(c, &request_message, &body.bytes)))
 		return;
 	intake_begin(&p.in, c);
-	if (intake_end(&p.in, read_request(&p, bytes))) {
+	if (intake_end(&p.in, read_request(&p, body.bytes))) {
 		buf_puts(&answer, body.is_json ? "{}" : "");
 		connect_reply(c, &body, &answer);
 	}

@@ -24,7 +24,9 @@ struct field {
 
 static inline struct wire wire_of(struct str s)
 {
-	return (struct wire){ (const uint8_t *)s.p, (const uint8_t *)s.p + s.n };
+	const uint8_t *p = (const uint8_t *)s.p;
+
+	return (struct wire){ p, s.n ? p + s.n : p };
 }
 
 static inline struct str wire_view(struct wire w)

@@ -185,6 +185,8 @@ static bool add_line(struct maker *m, struct wire w)
 
 	if (!read_numbers(m, w, v, 4) || !add_function(m, v[1], &line.function))
 		return false;
+	if (line.function == NONE) /* which profile.proto does not allow */
+		return true;
 	line.line = (int64_t)v[2];
 	line.column = (int64_t)v[3];
 	vec_push(&m->b.lines, line);
@@ -277,9 +279,10 @@ static bool add_label(struct maker *m, uint64_t attribute)
 		return false;
 	if (!a.key.n || str_eq(a.key, STR("service.name")))
 		return true;
-	if (a.value.is_text)
+	/* A label of profile.proto that is neither text nor a number but 0 is none. */
+	if (a.value.is_text && a.value.text.n)
 		add_text_label(m, a.key, a.value.text);
-	else if (a.value.is_number)
+	else if (a.value.is_number && (a.value.number || a.unit.n))
 		vec_push(&m->labels,
 			 (struct label_input){ .label = { .key = builder_string(&m->b, a.key),
 							  .text = builder_string(&m->b, a.unit),

@@ -453,6 +453,22 @@ def otlp_events():
     equal(values(stored(only("events", type="hits")), 1), {"hit;main": (3,)})
 
 
+def otlp_oddities():
+    """What profile.proto cannot say is left out: lines without a function, zeros without a unit, empty texts."""
+    o = Otlp()
+    nowhere = o.row("location", field(2, 0x77) + field(3, field(2, 5)), {"address": "119", "lines": [{"line": 5}]})
+    stack = o.row("stack", packed(1, nowhere, 0), {"locationIndices": [nowhere, 0]})
+    marks = [o.attribute("zero", 0), o.attribute("empty", ""), o.attribute("unit", 0, "ms"), 0]
+    o.resource({"service.name": "odd"}, o.profile(("", ""), [
+        (field(1, stack) + packed(2, *marks) + packed(4, 9), {"stackIndex": stack, "attributeIndices": marks, "values": [9]})]))
+    for body, kind in (o.protobuf(), "application/x-protobuf"), (o.as_json(), "application/json"):
+        equal(otlp(body, kind)[::2], (200, b"{}" if "json" in kind else b""))
+    metas = found("odd", type="other")
+    first, second = (raw(stored(m)) for m in metas)
+    equal(first, second)
+    assert "9: 1 \n" in first and "unit:[0 ms]" in first and "zero" not in first and "1: 0x77 M=1 \n" in first, first
+
+
 def otlp_services():
     """By sample, else by resource, else the executable."""
     o = Otlp()
@@ -494,6 +510,7 @@ def otlp_errors():
     equal((status, headers["content-type"], json.loads(body)["code"]), (400, "application/json", 3))
     equal(otlp(b"", "text/plain")[0], 415)
     equal(otlp(b"")[0], 200)
+    equal(otlp(b"{}", "application/json")[0], 200)
     mixed = Otlp()
     mixed.resource({"service.name": "mixed"}, mixed.profile(("cpu", "ns"), [
         (field(1, 0) + packed(2, 1) + packed(3, 1), {}), (field(1, 0) + packed(4, 1), {})]))
@@ -628,6 +645,7 @@ check("Alloy: all of a request, or nothing", push_many)
 check("Alloy: errors", push_errors)
 check("OTLP: v1.9, v1.10, JSON, gzip", otlp_versions)
 check("OTLP: events and times", otlp_events)
+check("OTLP: what profiles cannot say", otlp_oddities)
 check("OTLP: whose samples they are", otlp_services)
 check("OTLP: a part is refused", otlp_partial)
 check("OTLP: errors", otlp_errors)

@@ -1,5 +1,6 @@
 /* fuzz_otlp.c - OpenTelemetry's profiles: protobuf, or JSON if it begins with a '{'. What is made
  * of them must read back as it is. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/otlp.h"
@@ -16,8 +17,10 @@ static void check_profile(const struct profile *p)
 
 	strings_init(&strings);
 	profile_encode(&once, p);
-	if (!profile_read(&again, &a, &strings, buf_view(&once), SIZE_MAX, &e))
+	if (!profile_read(&again, &a, &strings, buf_view(&once), SIZE_MAX, &e)) {
+		fprintf(stderr, "%s\n", e.text);
 		abort();
+	}
 	profile_encode(&twice, &again);
 	if (!str_eq(buf_view(&once), buf_view(&twice)))
 		abort();

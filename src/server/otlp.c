@@ -133,6 +133,7 @@ struct request {
 	struct str service, executable;
 	struct buf instance;
 	uint64_t nrefused;
+	bool is_full;	/* of as many profiles as a request may have */
 	struct err why; /* the first was */
 };
 
@@ -238,6 +239,7 @@ static void refuse(struct request *r, const struct err *e)
 
 	if (!r->nrefused++)
 		r->why = *e;
+	r->is_full |= e->kind == ERR_LIMIT && str_eq(limit, STR("request-profiles"));
 	if (e->kind == ERR_LIMIT)
 		gate_count(r->c, 200, str_dup(r->c->arena, limit), e->text);
 }
@@ -383,6 +385,10 @@ static bool take_profile(struct request *r, struct wire w)
 	struct err e = { 0 };
 	bool ok;
 
+	if (r->is_full) {
+		r->nrefused++;
+		return true;
+	}
 	ok = otlp_profile(w, &p, &e) && read_profile_labels(r, &p, &e);
 	r->series.instance = buf_view(&r->instance);
 	ok = ok && add_groups(r, &p, &e);

@@ -66,7 +66,7 @@ bool ingest_cut_type(struct intake_series *s, struct str *type)
 	last = str_from(s->service, dot + 1);
 	if (str_eq(last, STR("goroutines")))
 		last = STR("goroutine");
-	if (!profile_type_find(last))
+	if (!profile_type_row(last))
 		return false;
 	*type = last;
 	s->service.n = dot;
@@ -307,7 +307,7 @@ static bool add_text(struct ingest *g, struct intake *in, struct str text)
 		return false;
 	ingest_cut_type(&g->series, &type);
 	if (p.ntypes == 1)
-		set_type(g, in, profile_type_find(type), &p);
+		set_type(g, in, profile_type_row(type), &p);
 	set_times(g, &p);
 	g->series.type = type;
 	return intake_add(in, &g->series, &p);

@@ -23,7 +23,7 @@ static const struct rule {
 #undef SAMPLE_RULE
 };
 
-const struct profile_type *profile_type_find(struct str type)
+const struct profile_type *profile_type_row(struct str type)
 {
 	for (size_t i = 0; i < nprofile_types; i++)
 		if (str_eq(type, str_of(profile_types[i].type)))
@@ -33,7 +33,7 @@ const struct profile_type *profile_type_find(struct str type)
 
 struct str profile_type_name(struct str type)
 {
-	const struct profile_type *found = profile_type_find(type);
+	const struct profile_type *found = profile_type_row(type);
 
 	return found ? str_of(found->name) : type;
 }

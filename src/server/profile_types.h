@@ -26,7 +26,7 @@ extern const size_t nprofile_types;
 struct str profile_type_name(struct str type);
 struct str profile_type_of_name(struct str name);
 /* The first row of kiln's type; NULL if there is none. */
-const struct profile_type *profile_type_find(struct str type);
+const struct profile_type *profile_type_row(struct str type);
 /* kiln's type of a profile that has these sample types; "": no rule fits. */
 struct str profile_type_of_samples(const struct str *names, size_t n);
 

@@ -11,7 +11,7 @@ TEST(counts_become_cpu_time_by_the_period)
 
 	world_init(&w);
 	p = folded(&w, "main;f 3\nmain;g 4\n");
-	columns_name(&p, profile_type_find(STR("cpu")));
+	columns_name(&p, profile_type_row(STR("cpu")));
 	p.period = 20;
 	columns_add_cpu(&w.arena, &p, false);
 	assert_int_equal(p.ntypes, 2);

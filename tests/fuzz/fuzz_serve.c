@@ -91,6 +91,7 @@ static struct http_server *start(void)
 	put_profile(s.store, "shop", "main;f;g 10\nmain;h 3\n", 1700000000000000000);
 	put_profile(s.store, "shop", "main;f;g 1\nmain;i 30\n", 1700000060000000000);
 	put_profile(s.store, "mail", "main;f 5\n", 1700000000000000000);
+	viewer_open(&s);
 	scrape_open(&s);
 	gate_set_http(&s, &params);
 	s.http = http_server_start(&params, &e);

@@ -47,21 +47,6 @@ static void put(struct call *c, const struct store_new *new)
 	reply_json(c, 200, &out);
 }
 
-/* Others may use the memory while this waits for the disk: what few use stays in the cache. */
-struct held_desk {
-	struct desks *desks;
-	struct desk *desk;
-};
-
-static void let_go(void *ctx)
-{
-	struct held_desk *h = ctx;
-
-	if (h->desk)
-		desk_put_back(h->desks, h->desk);
-	h->desk = NULL;
-}
-
 void api0_put(struct call *c)
 {
 	struct api0_series series;
@@ -85,10 +70,10 @@ void api0_put(struct call *c)
 		return;
 	}
 	new.profile = &profile;
-	new.let_go = let_go;
+	new.let_go = desk_let_go;
 	new.ctx = &held;
 	held.desk = desk_take(held.desks);
 	if (read_body(c, &held.desk->arena, &held.desk->strings, &profile))
 		put(c, &new);
-	let_go(&held);
+	desk_let_go(&held);
 }

@@ -68,3 +68,12 @@ void desk_put_back(struct desks *d, struct desk *desk)
 	if (desk)
 		desk_free(desk);
 }
+
+void desk_let_go(void *ctx)
+{
+	struct held_desk *h = ctx;
+
+	if (h->desk)
+		desk_put_back(h->desks, h->desk);
+	h->desk = NULL;
+}

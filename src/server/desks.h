@@ -29,4 +29,12 @@ void desks_release(struct desks *d);
 struct desk *desk_take(struct desks *d);
 void desk_put_back(struct desks *d, struct desk *desk);
 
+/* For store_new: others may use the memory while a put waits for the disk, so what few use stays in
+ * the cache. `ctx` is a struct held_desk. */
+struct held_desk {
+	struct desks *desks;
+	struct desk *desk; /* NULL once it is put back */
+};
+void desk_let_go(void *ctx);
+
 #endif

@@ -37,21 +37,6 @@ static void give(void *ctx, size_t bytes)
 	budget_give(&s->limits->memory, (uint64_t)bytes * MEMORY_PER_BODY_BYTE);
 }
 
-/* Others may use the memory while this waits for the disk. */
-struct held_desk {
-	struct desks *desks;
-	struct desk *desk;
-};
-
-static void let_go(void *ctx)
-{
-	struct held_desk *h = ctx;
-
-	if (h->desk)
-		desk_put_back(h->desks, h->desk);
-	h->desk = NULL;
-}
-
 /* One that came without a request, on its way through the gate that requests go through. Refusals
  * are listed with those of clients, by the target's address. */
 struct delivery {
@@ -92,7 +77,7 @@ static void begin(struct delivery *d, struct server *s, const struct collected *
 
 static void end(struct delivery *d)
 {
-	let_go(&d->held);
+	desk_let_go(&d->held);
 	http_content_drop(d->reply.content);
 	budget_give(&d->call.server->limits->memory, d->visit.memory);
 	http_call_free(d->call.http);
@@ -112,7 +97,7 @@ static bool deliver(struct delivery *d)
 				 .nlabels = p->nlabels,
 				 .created = p->started,
 				 .profile = &profile,
-				 .let_go = let_go,
+				 .let_go = desk_let_go,
 				 .ctx = &d->held };
 	struct err e;
 

@@ -1,10 +1,9 @@
 // The pages of kiln serve: services, timeline, and the viewer on what was chosen there.
 import { axe, cells, equal, near, open, page, ready, setTheme, shoot, soon, test } from "./web_lib.mjs";
-import { EVIL, MINUTES, START, STEP, mockMissing, serveFleet } from "./web_fleet_lib.mjs";
+import { EVIL, MINUTES, START, STEP, serveFleet } from "./web_fleet_lib.mjs";
 import { freshPage, isReady } from "./web_proof_lib.mjs";
 
 const url = await serveFleet();
-await mockMissing(page, url);
 const END = START + MINUTES * 60, WINDOW = `from=${START}&to=${END}`;
 const state = key => page.evaluate(name => window.__ui.state[name] ?? null, key);
 const stats = () => page.evaluate(() => window.__ui.stats);
@@ -233,7 +232,6 @@ await test("URLs: every one opens the same again, and unknown parameters stay", 
 		const before = [await page.evaluate(() => ({ ...window.__ui.state })), await page.evaluate(() => [...document.querySelectorAll("main :is(select, input)")].map(e => e.value))];
 		const other = await freshPage();
 
-		await mockMissing(other.page, url);
 		await other.page.goto(page.url());
 		await isReady(other.page);
 		equal([await other.page.evaluate(() => ({ ...window.__ui.state })), await other.page.evaluate(() => [...document.querySelectorAll("main :is(select, input)")].map(e => e.value))], before, where);

@@ -42,10 +42,3 @@ export async function serveFleet(...args) {
 	await fill(url);
 	return url;
 }
-
-/** Requests that other parts of the server answer: a server without them must not fail these tests. */
-export async function mockMissing(page, url) {
-	for (const [path, json] of [["targets", { jobs: [] }], ["unnamed", { unnamed_share: 0, total: 0, binaries: [] }]])
-		if ((await (await fetch(`${url}api/1/${path}?type=cpu`)).text()).includes("nothing found"))
-			await page.route(`**/api/1/${path}*`, route => route.fulfill({ json }));
-}

@@ -1,11 +1,10 @@
 // How the pages of kiln serve look: light, dark and forced colours, wide, half and as narrow as a phone.
 // SHOTS=folder keeps screenshots.
 import { equal, page, ready, shoot, test } from "./web_lib.mjs";
-import { MINUTES, START, mockMissing, serveFleet } from "./web_fleet_lib.mjs";
+import { MINUTES, START, serveFleet } from "./web_fleet_lib.mjs";
 import { faint, misplaced } from "./web_looks_lib.mjs";
 
 const url = await serveFleet();
-await mockMissing(page, url);
 const WINDOW = `from=${START}&to=${START + MINUTES * 60}`;
 const PAGES = [["services", "services"], ["timeline", `timeline?service=web&type=cpu&by=version&${WINDOW}&w=${START + 600},${START + 1800}&b=${START},${START + 300}`], ["storage", "storage"]];
 const THEMES = [["light", { colorScheme: "light", forcedColors: "none" }], ["dark", { colorScheme: "dark", forcedColors: "none" }], ["forced", { colorScheme: "dark", forcedColors: "active" }]];

@@ -1,6 +1,6 @@
 // What the pages of kiln serve do when there is nothing, when something is wrong, and with targets.
 import { axe, cells, equal, open, page, processOf, ready, serveStore, setTheme, soon, test } from "./web_lib.mjs";
-import { EVIL, mockMissing, serveFleet } from "./web_fleet_lib.mjs";
+import { EVIL, serveFleet } from "./web_fleet_lib.mjs";
 import { closeBrowser, freshPage, isReady, makeProfile } from "./web_proof_lib.mjs";
 import { createServer } from "node:http";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { trouble } from "./web_lib.mjs";
 
 const empty = await serveStore();
-await mockMissing(page, empty);
 
 await test("states: an empty store says how to begin", async () => {
 	await open(empty);
@@ -152,7 +151,6 @@ await test("targets: a real one is scraped, and profiled when asked", async () =
 	await ready();
 	equal(await page.evaluate(() => window.__ui.tree.total[0]), 7e9);
 	program.close();
-	await mockMissing(page, empty);
 });
 
 await test("targets: none at all", async () => {

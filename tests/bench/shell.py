@@ -13,12 +13,14 @@ import pty
 import select
 import subprocess
 import sys
+import tempfile
 import time
 
 PROFILE = "cpu_1m_labels.pb.gz"
 GENERATE = "samples=1000000 labels=2"
 MOST_MS, TYPING_S = 100, 1.0
 PROMPT = b"(pprof) "
+HOME = tempfile.TemporaryDirectory()  # for its history
 FILTERS = ["focus=pager", "focus=Merge", "focus=flushToken1294", "ignore=oven", "ignore=Decode", "hide=flush", "show=pager|btree",
            "show_from=pager", "prune_from=find.*9", "tagfocus=endpoint=shelf4", "tagignore=endpoint=shelf4"]
 COMMANDS = ["top", "top -cum", "tree", "tree -cum", "peek flushToken1294", "peek Merge", "list flushToken1294",
@@ -29,7 +31,7 @@ class Shell:
     def __init__(self, kiln, profile):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve(kiln, [kiln, profile], dict(os.environ, TERM="xterm", HOME="/nonexistent"))
+            os.execve(kiln, [kiln, profile], dict(os.environ, TERM="xterm", HOME=HOME.name))
         self.wait()
 
     def wait(self):

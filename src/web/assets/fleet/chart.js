@@ -4,7 +4,7 @@ import { oklch } from "../colors.js";
 import { cleanName } from "../format.js";
 import { timeText } from "./selection.js";
 
-const LEFT = 76,
+const LEFT = 92,
 	RIGHT = 12,
 	TOP = 18,
 	BOTTOM = 24,

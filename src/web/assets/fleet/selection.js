@@ -161,7 +161,7 @@ export function viewerUrl(page, a, b) {
 export function levelText(level, unit, isPerSecond) {
 	if (isPerSecond && unit === "nanoseconds") {
 		const cores = level / 1e9,
-			digits = cores >= 100 ? 0 : cores >= 10 ? 1 : cores >= 0.01 || !cores ? 2 : 4;
+			digits = cores >= 100 ? 0 : cores >= 10 ? 1 : cores >= 0.1 || !(cores > 0) ? 2 : Math.min(6, 1 - Math.floor(Math.log10(cores)));
 
 		return `${cores.toFixed(digits)} ${cores.toFixed(digits) === "1.00" ? "core" : "cores"}`;
 	}

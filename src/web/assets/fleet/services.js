@@ -202,7 +202,9 @@ function mountServices(element, ctx) {
 		const wanted = (state.q || "").toLowerCase(),
 			shown = rows.filter(row => !wanted || row.service.toLowerCase().includes(wanted) || row.type.toLowerCase().includes(wanted));
 
-		count.textContent = `${formatCount(new Set(shown.map(row => row.service)).size)} services, ${formatCount(shown.length)} rows`;
+		const services = new Set(shown.map(row => row.service)).size;
+
+		count.textContent = `${formatCount(services)} ${services === 1 ? "service" : "services"}, ${formatCount(shown.length)} rows`;
 		if (!shown.length) {
 			table?.tools.remove();
 			table?.destroy();

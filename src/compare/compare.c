@@ -383,6 +383,17 @@ static bool test(const struct comparer *c, const struct tally *f, struct compare
 	return true;
 }
 
+/* The change that a ratio new : old means, as a share of the old total, if the function has as much
+ * on both sides together as was seen: that is known far better than how it is divided. */
+static double change_of(const struct comparer *c, const struct part *x, double ratio)
+{
+	double old = c->exposure[0], new = c->exposure[1];
+	double rate = isfinite(ratio) ? both(x) * (ratio - 1) / (old + new *ratio) : both(x) / new;
+	double all = c->total.side[0].events / old;
+
+	return all > 0 ? rate / all : rate;
+}
+
 /* The interval of the ratio new : old. */
 static void find_interval(const struct comparer *c, const struct tally *f, struct compare_row *row)
 {
@@ -393,6 +404,8 @@ static void find_interval(const struct comparer *c, const struct tally *f, struc
 	stats_binomial_interval(x.new / noise, both(&x) / noise, c->alpha, &low, &high);
 	row->ratio_low = low / (1 - low) * odds;
 	row->ratio_high = high < 1 ? high / (1 - high) * odds : INFINITY;
+	row->change_low = change_of(c, &x, row->ratio_low);
+	row->change_high = change_of(c, &x, row->ratio_high);
 }
 
 /* ---- rows */
@@ -400,6 +413,12 @@ static void find_interval(const struct comparer *c, const struct tally *f, struc
 static double ratio(double a, double b)
 {
 	return b > 0 ? a / b : 0;
+}
+
+/* Of a function's typical event, in units of the mean event. */
+static double event_weight(const struct tally *f)
+{
+	return ratio(f->side[0].square + f->side[1].square, f->side[0].events + f->side[1].events);
 }
 
 static void fill_row(const struct comparer *c, const struct tally *f, struct compare_row *row)
@@ -415,6 +434,8 @@ static void fill_row(const struct comparer *c, const struct tally *f, struct com
 				     .new = is_rate ? new_rate : new_value,
 				     .old_share = ratio(old_value, old->total),
 				     .new_share = ratio(new_value, new->total),
+				     .old_events = ratio(f->side[0].events, event_weight(f)),
+				     .new_events = ratio(f->side[1].events, event_weight(f)),
 				     .p = 1,
 				     .q = 1 };
 	row->ratio = old_rate > 0 ? new_rate / old_rate : INFINITY;
@@ -491,7 +512,7 @@ static void make_rows(struct comparer *c)
 	out->nshown = max && max < n ? max : n;
 	for (size_t i = 0; i < n && !stop_asked(c->params->stop); i++) {
 		out->nchanged += out->rows[i].verdict >= VERDICT_MORE;
-		if (i < out->nshown && out->has_events)
+		if ((i < out->nshown || out->rows[i].verdict >= VERDICT_MORE) && out->has_events)
 			find_interval(c, tally_at(c, out->rows[i].name), &out->rows[i]);
 	}
 }

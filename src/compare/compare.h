@@ -93,7 +93,9 @@ struct compare_row {
 	double old_share, new_share; /* of the total of its side */
 	double change; /* new - old for equal exposure, as a share of the old total; with shares
 			  that is new_share - old_share */
+	double change_low, change_high;	     /* its 95% interval */
 	double ratio, ratio_low, ratio_high; /* of the shares or rates, with the 95% interval */
+	double old_events, new_events;	     /* samples; 0 if they are not known */
 	double p, q;			     /* 1 if it was not tested */
 	enum compare_verdict verdict;
 	bool is_over; /* the limit of compare_params.fail_over */
@@ -111,7 +113,7 @@ struct comparison {
 	double dispersion;	  /* of all functions; 0: one profile on each side */
 	struct compare_row total; /* tested unless shares are compared */
 	struct compare_row *rows; /* largest |change| first */
-	size_t nrows, nshown;	  /* intervals are there for the shown ones only */
+	size_t nrows, nshown;	  /* intervals are there for the shown and the changed ones */
 	size_t nchanged, nover;
 	bool has_events;
 };

@@ -493,3 +493,27 @@ TEST(differences_and_other_types_are_refused)
 	assert_non_null(strstr(e.text, "cpu"));
 	world_release(&w);
 }
+
+/* The change lies in its interval, which is about as wide as chance makes it, and samples are told.
+ */
+TEST(changes_have_intervals_and_samples)
+{
+	struct world w;
+	struct comparison c;
+	const struct compare_row *f;
+	double error = sqrt(0.1 * 0.9 / 10000 + 0.16 * 0.84 / 10000);
+
+	world_init(&w);
+	c = compare_folded(&w, "f 1000\ng 9000\n", "f 1600\ng 8400\n",
+			   (struct compare_params){ .max_rows = 1 });
+	f = row(&c, "f");
+	assert_true(f->old_events == 1000 && f->new_events == 1600);
+	assert_true(f->change_low < 0.06 && f->change_high > 0.06);
+	assert_true(fabs((f->change_high - f->change_low) / (2 * 1.96 * error) - 1) < 0.1);
+	assert_true(row(&c, "g")->change_high < 0); /* not shown, but changed */
+	c = compare_folded(&w, "g 9000\n", "f 600\ng 8400\n", (struct compare_params){ 0 });
+	f = row(&c, "f");
+	assert_true(f->change_low > 0.05 && f->change_low < f->new_share);
+	assert_true(f->change_high >= f->new_share && f->change_high < 0.09);
+	world_release(&w);
+}

@@ -2,13 +2,10 @@
 #include "server/api1_params.h"
 
 #include "analyze/analyze.h"
-#include "base/int.h"
 #include "compare/compare.h"
+#include "server/parts.h"
 
 #define FDR 0.05
-#define MINUTE INT64_C(60000000000)
-#define HOUR (60 * MINUTE)
-#define DAY (24 * HOUR)
 
 /* One of the two. */
 struct diff_side {
@@ -146,47 +143,6 @@ static bool count_part(struct diff *d, struct diff_side *side, const struct stor
 	return ok;
 }
 
-/* From the first profile to the last: parts of a window that is mostly empty would be one. */
-static bool narrow(struct diff *d, struct diff_side *side, struct err *e)
-{
-	struct store_name *types;
-	int64_t first = INT64_MAX, last = 0;
-	size_t n;
-
-	if (!store_names(d->q->c->server->store, &side->query, STR("type"), d->q->a, &types, &n, e))
-		return err_wrap(e, "%s", side->name);
-	if (!n)
-		return err_set(e, ERR_NOTFOUND, "%s: there are no such profiles", side->name);
-	for (size_t i = 0; i < n; i++) {
-		first = types[i].first < first ? types[i].first : first;
-		last = types[i].last > last ? types[i].last : last;
-	}
-	if (first > side->query.from && first <= side->query.to)
-		side->query.from = first;
-	if (last < side->query.to && last >= side->query.from)
-		side->query.to = last;
-	return true;
-}
-
-static int64_t length_of(const struct diff_side *side)
-{
-	return int_distance(side->query.from, side->query.to);
-}
-
-/* Where part `i` begins. The store has sums of whole minutes, hours and days: long parts are made
- * of those. */
-static int64_t part_start(const struct diff_side *side, int64_t nparts, int64_t i)
-{
-	int64_t length = length_of(side) / nparts;
-	int64_t unit = length >= 8 * DAY      ? DAY
-		       : length >= 8 * HOUR   ? HOUR
-		       : length >= 8 * MINUTE ? MINUTE
-					      : 1;
-	int64_t start = side->query.from + length * i;
-
-	return i ? start - start % unit : start;
-}
-
 /* Parts of the time are compared as runs: how much they differ among each other says how much more
  * than chance there is. Parts without profiles do not count. */
 static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
@@ -194,16 +150,14 @@ static bool count_side(struct diff *d, struct diff_side *side, struct err *e)
 	int64_t nparts = request_int(d->q, "parts");
 	size_t before = d->sources.n;
 
-	if (!narrow(d, side, e))
-		return false;
-	if (request_int(d->q, "per") == COMPARE_PER_RUN || length_of(side) < nparts)
+	if (!parts_narrow(d->q->c->server->store, &side->query, d->q->a, e))
+		return err_wrap(e, "%s", side->name);
+	if (request_int(d->q, "per") == COMPARE_PER_RUN)
 		nparts = 1;
+	nparts = parts_count(&side->query, nparts);
 	for (int64_t i = 0; i < nparts; i++) {
-		struct store_query part = side->query;
+		struct store_query part = parts_at(&side->query, nparts, i);
 
-		part.from = part_start(side, nparts, i);
-		if (i + 1 < nparts)
-			part.to = part_start(side, nparts, i + 1) - 1;
 		if (!count_part(d, side, &part, e) && e->kind != ERR_NOTFOUND)
 			return false;
 	}

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "store/meaning.h"
 #include "store/naming.h"
+#include "store/running.h"
 #include "store/sums.h"
 
 /* Profiles that have the same sample types. */
@@ -25,6 +26,7 @@ struct merging {
 	vec(struct pile) piles;
 	struct store_merged *out;
 	const struct picked *last_series;
+	struct running running;
 	/* the first of them, as it is: if it is the only one it is returned so */
 	struct buf first;
 	int64_t first_book;
@@ -101,6 +103,7 @@ static void note_row(struct merging *m, const struct scan_row *row)
 	out->ntiers += row->is_sum;
 	out->nseries += row->series != m->last_series;
 	m->last_series = row->series;
+	running_add(&m->running, row);
 }
 
 static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
@@ -154,6 +157,9 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 		return false;
 	if (!m->out->nprofiles)
 		return err_set(e, ERR_NOTFOUND, "nothing found");
+	running_end(&m->running);
+	m->out->duration_ns = m->running.duration;
+	m->out->ran_ns = m->running.ran;
 	if (m->out->nprofiles == 1 && !m->has_corrections)
 		return finish_one(m, e);
 	if (!finish_piles(m, &m->out->profile, e))

@@ -23,6 +23,11 @@ struct sum {
 	double events;		    /* sum of V / W, where W is the profile's mean weight */
 	double square;		    /* sum of Q / W^2 */
 	double square_per_exposure; /* sum of (V / W)^2 / exposure: the spread between profiles */
+	/* Of neighbours i and j, if sources are ordered: sums of x_i x_j / sqrt(E_i E_j), and of
+	 * x_i sqrt(E_j / E_i), where x are events and E exposures. */
+	double product, lean;
+	double last; /* events in the source `last_source`, over the root of its exposure */
+	size_t last_source;
 };
 
 struct tally {
@@ -41,9 +46,16 @@ struct comparer {
 	double exposure[2]; /* in events of the typical weight, as `events` above */
 	struct tally total; /* which is not one of `tallies`, or it would be tested with them */
 	double mean_weight;
-	double degrees; /* between profiles */
-	double prior;	/* degrees of freedom of the mean dispersion */
-	double alpha;	/* of intervals, for the normal distribution */
+	double degrees;	    /* between profiles */
+	double prior;	    /* degrees of freedom of the mean dispersion */
+	double alpha;	    /* of intervals, for the normal distribution */
+	double growth;	    /* of what is more than 1 in a dispersion, by what neighbours share */
+	double independent; /* part of the degrees that is left by it */
+	/* If sources are ordered, of each: */
+	double *lean;	      /* what an event adds to `lean` */
+	size_t source;	      /* that is being added, from 1 */
+	size_t *before;	      /* number of the one before it on its side, or 0 */
+	double neighbours[2]; /* sum of sqrt(E_i E_j) */
 };
 
 /* ---- adding up */
@@ -116,7 +128,20 @@ static void find_mean_weight(struct comparer *c, const struct compare_source *so
 	c->mean_weight = squares > 0 ? squares / values : 1;
 }
 
-static void add_value(struct sum *sum, double value, double square, double weight, double exposure)
+static void add_neighbours(const struct comparer *c, struct sum *sum, double events,
+			   double exposure)
+{
+	double root = sqrt(exposure);
+
+	if (sum->last_source && sum->last_source == c->before[c->source])
+		sum->product += sum->last * events / root;
+	sum->lean += events * c->lean[c->source];
+	sum->last = events / root;
+	sum->last_source = c->source;
+}
+
+static void add_value(const struct comparer *c, struct sum *sum, double value, double square,
+		      double weight, double exposure)
 {
 	double events = value / weight;
 
@@ -124,6 +149,8 @@ static void add_value(struct sum *sum, double value, double square, double weigh
 	sum->events += events;
 	sum->square += square / (weight * weight);
 	sum->square_per_exposure += events * events * weight / exposure;
+	if (c->params->is_ordered)
+		add_neighbours(c, sum, events, exposure / weight);
 }
 
 static void add_source(struct comparer *c, const struct compare_source *s)
@@ -138,12 +165,13 @@ static void add_source(struct comparer *c, const struct compare_source *s)
 	side->exposure += exposure;
 	side->nsources++;
 	c->exposure[s->is_new] += exposure / weight;
-	add_value(&c->total.side[s->is_new], s->total * factor, s->total_square * factor * factor,
-		  weight, exposure);
+	add_value(c, &c->total.side[s->is_new], s->total * factor,
+		  s->total_square * factor * factor, weight, exposure);
 	for (size_t i = 0; i < s->n; i++)
 		if (s->values[i] > 0)
-			add_value(&tally_at(c, s->names[i])->side[s->is_new], s->values[i] * factor,
-				  s->squares[i] * factor * factor, weight, exposure);
+			add_value(c, &tally_at(c, s->names[i])->side[s->is_new],
+				  s->values[i] * factor, s->squares[i] * factor * factor, weight,
+				  exposure);
 }
 
 static bool check_type(const struct compare_source *first, const struct compare_source *s,
@@ -171,6 +199,38 @@ static bool check_source(const struct comparer *c, const struct compare_source *
 					    s->name);
 }
 
+/* Nothing to take shares of, and no run that says so. */
+static bool is_empty(const struct comparer *c, const struct compare_source *s)
+{
+	return s->total <= 0 && c->params->mode == COMPARE_SHARE;
+}
+
+/* Which sources are neighbours, numbered from 1, and what that makes of their events. */
+static void find_neighbours(struct comparer *c, const struct compare_source *sources, size_t n)
+{
+	double *exposure = arena_many(c->a, n + 1, double);
+	size_t last[2] = { 0 };
+
+	c->lean = arena_many(c->a, n + 1, double);
+	c->before = arena_many(c->a, n + 1, size_t);
+	for (size_t i = 1; i <= n; i++) {
+		const struct compare_source *s = &sources[i - 1];
+		double factor = unit_factor(c, s);
+		size_t before = last[s->is_new];
+
+		if (is_empty(c, s))
+			continue;
+		exposure[i] = exposure_of(c, s, factor) / mean_weight(c, s, factor);
+		c->before[i] = before;
+		last[s->is_new] = i;
+		if (!before)
+			continue;
+		c->lean[before] += sqrt(exposure[i] / exposure[before]);
+		c->lean[i] += sqrt(exposure[before] / exposure[i]);
+		c->neighbours[s->is_new] += sqrt(exposure[i] * exposure[before]);
+	}
+}
+
 static bool add_sources(struct comparer *c, const struct compare_source *sources, size_t n,
 			struct err *e)
 {
@@ -178,12 +238,14 @@ static bool add_sources(struct comparer *c, const struct compare_source *sources
 	c->out->type = sources[0].type;
 	c->out->unit = sources[0].unit;
 	find_mean_weight(c, sources, n);
+	if (c->params->is_ordered)
+		find_neighbours(c, sources, n);
 	for (size_t i = 0; i < n; i++) {
 		if (!check_type(&sources[0], &sources[i], e) || !check_source(c, &sources[i], e))
 			return false;
-		/* An empty one has nothing to take shares of, and is no run that says so. */
-		if (sources[i].total <= 0 && c->params->mode == COMPARE_SHARE)
+		if (is_empty(c, &sources[i]))
 			continue;
+		c->source = i + 1;
 		c->out->has_events &= sources[i].has_events || sources[i].total <= 0;
 		add_source(c, &sources[i]);
 	}
@@ -255,6 +317,90 @@ static double chi_square(const struct comparer *c, const struct tally *f)
 	return fmax(0, sum / noise_of(&x, 1));
 }
 
+/* Of a function, in one profile. */
+static double mean_events(const struct comparer *c, const struct tally *f)
+{
+	struct part x = part_of(c, f, false);
+
+	return both(&x) / x.weight / (double)(c->out->old.nsources + c->out->new.nsources);
+}
+
+/* The sum of products of what neighbours have more than expected, in the units of chi_square. */
+static double lagged(const struct comparer *c, const struct tally *f)
+{
+	struct part x = part_of(c, f, false);
+	double sum = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const struct sum *s = &f->side[i];
+		double rate = s->events / c->exposure[i];
+
+		if (s->events > 0)
+			sum += s->product / rate - s->lean + rate * c->neighbours[i];
+	}
+	return sum / noise_of(&x, 1);
+}
+
+/* Of n values whose correlation falls with distance as memory, memory^2, ...: by how much the
+ * variance of their mean is more than if they had nothing in common, over 2. */
+static double shared(double memory, double n)
+{
+	double sum = 0, power = memory;
+
+	for (double k = 1; k < n && power > 1e-6; k++, power *= memory)
+		sum += (1 - k / n) * power;
+	return sum;
+}
+
+/* What lagged() of all functions together would be, on a side of n sources, if chi_square() is
+ * `chi` there and the memory this. The mean that both are taken from varies, too. */
+static double expected_lag(double chi, double memory, double n, double nfunctions)
+{
+	double g = shared(memory, n);
+	double variance = (chi - nfunctions * 2 * g) / (n - 1 - 2 * g);
+	double excess = fmax(0, variance - nfunctions);
+
+	return (n - 1) * (excess * memory - (variance + 2 * excess * g) / n);
+}
+
+/* The memory, one for all functions: of a few sources each function alone would tell nothing. */
+static void estimate_memory(struct comparer *c)
+{
+	double n = (double)(c->out->old.nsources + c->out->new.nsources) / 2;
+	double chi = 0, lag = 0, nfunctions = 0, low = 0, high = 0.95;
+
+	c->growth = c->independent = 1;
+	if (!c->params->is_ordered || n < 3)
+		return;
+	for (size_t i = 0; i < c->tallies.n; i++) {
+		const struct tally *f = &c->tallies.at[i];
+
+		if (mean_events(c, f) < min_dispersion_events)
+			continue;
+		chi += chi_square(c, f) / 2;
+		lag += lagged(c, f) / 2;
+		nfunctions++;
+	}
+	/* If chance explains it all, three standard deviations up, there is nothing to carry over.
+	 */
+	if (chi / ((n - 1) * nfunctions) < 1 + 3 / sqrt((n - 1) * nfunctions) || nfunctions < 1)
+		return;
+	/* So much that nothing is left of n - 1 degrees of freedom cannot be told from more. */
+	while (high > 0 && n - 1 - 2 * shared(high, n) < 1)
+		high -= 0.01;
+	for (int i = 0; i < 30; i++) {
+		double middle = (low + high) / 2;
+
+		if (expected_lag(chi, middle, n, nfunctions) < lag)
+			low = middle;
+		else
+			high = middle;
+	}
+	c->out->memory = low;
+	c->growth = (n - 1) / (n - 1 - 2 * shared(low, n)) * (1 + 2 * shared(low, n));
+	c->independent = 1 / (1 + 2 * shared(low, n));
+}
+
 /* How much the mean dispersion says about a single function, in degrees of freedom: if dispersions
  * differ among functions by no more than chance, very much. From the variance of the F
  * distribution, which estimates follow when the true dispersions are inverse chi-square
@@ -267,14 +413,6 @@ static double prior_degrees(double mean, double variance, double degrees)
 		return max_prior;
 	prior = (4 * spread + 2 * degrees - 4) / (spread - 2);
 	return fmin(max_prior, fmax(min_prior, prior));
-}
-
-/* Of a function, in one profile. */
-static double mean_events(const struct comparer *c, const struct tally *f)
-{
-	struct part x = part_of(c, f, false);
-
-	return both(&x) / x.weight / (double)(c->out->old.nsources + c->out->new.nsources);
 }
 
 /* What to expect of a function before looking at its own profiles. If runs differ by a percentage,
@@ -303,6 +441,11 @@ static void expect_dispersion(struct comparer *c)
 	c->total.expected = c->out->dispersion;
 }
 
+static double student_degrees(const struct comparer *c)
+{
+	return c->degrees * c->independent + c->prior;
+}
+
 static void estimate_dispersion(struct comparer *c)
 {
 	size_t nsources = c->out->old.nsources + c->out->new.nsources;
@@ -313,6 +456,7 @@ static void estimate_dispersion(struct comparer *c)
 	if (c->degrees < 1)
 		return;
 	expect_dispersion(c);
+	estimate_memory(c);
 	for (size_t i = 0; i < c->tallies.n; i++) {
 		const struct tally *f = &c->tallies.at[i];
 		double relative = f->dispersion / f->expected;
@@ -327,15 +471,18 @@ static void estimate_dispersion(struct comparer *c)
 	c->prior = min_prior;
 	if (n >= min_dispersion_functions && mean > 0)
 		c->prior = prior_degrees(mean, fmax(0, squares - sum * mean) / (n - 1), c->degrees);
-	c->alpha = erfc(stats_student_quantile(interval_alpha, c->degrees + c->prior) / M_SQRT2);
+	c->alpha = erfc(stats_student_quantile(interval_alpha, student_degrees(c)) / M_SQRT2);
 }
 
 static double dispersion_of(const struct comparer *c, const struct tally *f)
 {
+	double dispersion;
+
 	if (c->degrees < 1)
 		return 1;
-	return fmax(1, (c->prior * f->expected + c->degrees * f->dispersion) /
-			       (c->prior + c->degrees));
+	dispersion =
+		(c->prior * f->expected + c->degrees * f->dispersion) / (c->prior + c->degrees);
+	return fmax(1, 1 + (dispersion - 1) * c->growth);
 }
 
 /* ---- tests */
@@ -348,7 +495,7 @@ static double p_value(const struct comparer *c, const struct part *x, double dis
 
 	if (c->degrees < 1 || p >= 1)
 		return p;
-	return stats_student(stats_normal_quantile(p / 2), c->degrees + c->prior);
+	return stats_student(stats_normal_quantile(p / 2), student_degrees(c));
 }
 
 /* Is the interval of the ratio within 1 / same_ratio .. same_ratio? */

@@ -25,7 +25,11 @@
  * than chance there is (Pearson's chi-square over its degrees of freedom, the quasi-Poisson
  * dispersion phi, never below 1). It is estimated for each function and drawn towards the mean of
  * all functions, the more so the less functions differ in it; the p-value then comes from Student's
- * distribution.
+ * distribution. If profiles are parts of time, in order, neighbours may resemble each other: then
+ * there are fewer independent ones than it seems, and the mean of a side varies by more than its
+ * parts show. How much the part of the spread that is no chance carries over to the next profile
+ * (rho, one for all functions) is estimated from products of neighbours, and phi becomes what it
+ * would be if a side had been drawn again and again.
  *
  * The verdict. Functions with at least 10 events are tested; Benjamini and Hochberg's procedure
  * over all of them finds those that changed. Of the others, those whose ratio new : old is surely
@@ -80,7 +84,8 @@ enum compare_verdict {
 
 struct compare_params {
 	enum compare_mode mode;
-	bool is_cum; /* what was counted */
+	bool is_cum;	 /* what was counted */
+	bool is_ordered; /* sources of a side are parts of time, in order */
 	double fdr;
 	double fail_over;	 /* negative: never */
 	size_t max_rows;	 /* 0: all */
@@ -111,6 +116,7 @@ struct comparison {
 	struct str type, unit;
 	struct compare_side old, new;
 	double dispersion;	  /* of all functions; 0: one profile on each side */
+	double memory;		  /* rho, if sources are ordered */
 	struct compare_row total; /* tested unless shares are compared */
 	struct compare_row *rows; /* largest |change| first */
 	size_t nrows, nshown;	  /* intervals are there for the shown and the changed ones */

@@ -185,6 +185,7 @@ static bool put_comparison(struct diff *d, struct buf *out, struct err *e)
 	struct compare_params params = {
 		.mode = (enum compare_mode)request_int(d->q, "per"),
 		.is_cum = d->options.sort == SORT_CUM,
+		.is_ordered = true,
 		.fdr = FDR,
 		.fail_over = -1,
 		.max_rows = limit->is_set ? (size_t)limit->number : 100,

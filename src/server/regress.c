@@ -1,0 +1,390 @@
+#include "server/regress.h"
+
+#include <math.h>
+
+#include "base/int.h"
+#include "base/unit.h"
+#include "base/vec.h"
+#include "server/parts.h"
+
+#define SECOND INT64_C(1000000000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+/* What the header promises. */
+static const double fdr = 0.05;
+/* Less tells nothing: neither how much parts differ nor what is chance. */
+static const double min_samples = 500;
+enum { MIN_PARTS = 4, USUAL_PARTS = 8, MAX_PARTS = 28, MAX_FINDINGS = 100, POINTS = 168 };
+
+const char *const regress_kinds[REGRESS_KINDS] = { "version", "window" };
+const char *const regress_results[REGRESS_RESULTS] = { "compared", "not enough samples",
+						       "nothing to compare with", "failed" };
+
+/* ---- judging */
+
+bool regress_has_enough(const struct comparison *c)
+{
+	return c->has_events && c->old.nevents >= min_samples && c->new.nevents >= min_samples &&
+	       c->old.nsources >= MIN_PARTS && c->new.nsources >= MIN_PARTS;
+}
+
+static bool matters(const struct compare_row *row, const struct regress_limits *limits,
+		    const struct regress *r)
+{
+	/* Of the cores that the service takes now: more load is no regression. */
+	return row->change >= limits->min_share ||
+	       (unit_is_time(r->unit) && row->change * r->new.cores >= limits->min_cores);
+}
+
+/* A function of 5%: 3.3 is about the limit of the false discovery rate with a hundred functions,
+ * 0.84 makes it 4 times of 5. */
+static double detectable(const struct comparison *c)
+{
+	return (3.3 + 0.84) * sqrt(fmax(1, c->dispersion) * 0.05 * 0.95 *
+				   (1 / c->old.nevents + 1 / c->new.nevents));
+}
+
+void regress_judge(struct arena *a, const struct comparison *c, const struct regress_limits *limits,
+		   struct regress *out)
+{
+	vec(struct regress_finding) found = { 0 };
+
+	out->result = REGRESS_COMPARED;
+	out->nfunctions = (uint32_t)c->nrows;
+	out->dispersion = fmax(1, c->dispersion);
+	out->detectable = detectable(c);
+	for (size_t i = 0; i < c->nrows && found.n < MAX_FINDINGS; i++) {
+		const struct compare_row *row = &c->rows[i];
+
+		if (row->verdict != VERDICT_MORE || !matters(row, limits, out))
+			continue;
+		vec_push(&found,
+			 (struct regress_finding){ .function = row->name,
+						   .old_cores = row->old_share * out->old.cores,
+						   .new_cores = row->new_share * out->new.cores,
+						   .old_share = row->old_share,
+						   .new_share = row->new_share,
+						   .change = row->change,
+						   .low = row->change_low,
+						   .high = row->change_high,
+						   .old_samples = row->old_events,
+						   .new_samples = row->new_events,
+						   .q = row->q,
+						   .changed = out->new.from });
+	}
+	out->n = found.n;
+	out->findings = vec_adopt(a, &found);
+}
+
+size_t regress_change_point(const double *function, const double *all, size_t n)
+{
+	double later = 0, later_all = 0, before = 0, before_all = 0, best = 0;
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		later += function[i];
+		later_all += all[i];
+	}
+	/* The division that leaves least variance within its two sides. */
+	for (size_t i = 0; i + 1 < n; i++) {
+		double rise;
+
+		before += function[i];
+		before_all += all[i];
+		later -= function[i];
+		later_all -= all[i];
+		if (before_all <= 0 || later_all <= 0)
+			continue;
+		rise = later / later_all - before / before_all;
+		if (rise > 0 && rise * rise * before_all * later_all > best) {
+			best = rise * rise * before_all * later_all;
+			at = i + 1;
+		}
+	}
+	return at;
+}
+
+/* ---- counting */
+
+struct counting {
+	struct arena *a;
+	const struct regress_params *p;
+	struct regress *out;
+	vec(struct compare_source) sources;
+	struct store_matcher matchers[3];
+	size_t nmatchers;
+};
+
+static struct store_query query_of(struct counting *c, const struct regress_side *side)
+{
+	c->matchers[0] = (struct store_matcher){ .name = STR("service"), .value = c->p->service };
+	c->matchers[1] = (struct store_matcher){ .name = STR("type"), .value = c->p->type };
+	c->matchers[2] =
+		(struct store_matcher){ .name = c->p->version_label, .value = side->version };
+	return (struct store_query){ .matchers = c->matchers,
+				     .nmatchers = side->version.n ? 3 : 2,
+				     .from = side->from,
+				     .to = side->to,
+				     .stop = c->p->stop };
+}
+
+/* Sums of a side. */
+struct side_sums {
+	double total;
+	int64_t duration, ran;
+};
+
+static bool count_part(struct counting *c, struct regress_side *side, const struct store_query *q,
+		       struct side_sums *sums, struct err *e)
+{
+	struct arena scratch = { 0 };
+	struct strings strings;
+	struct store_merged merged;
+	struct compare_source source = { .name = side == &c->out->new ? "new" : "old",
+					 .is_new = side == &c->out->new };
+	struct compare_count_params params = { .keep = { .inlines = true, .function = true },
+					       .whole = &merged.profile,
+					       .stop = c->p->stop };
+	bool ok;
+
+	strings_init(&strings);
+	ok = store_merge(c->p->store, q, STORE_AS_TYPE, &scratch, &strings, &merged, e) &&
+	     profile_sample_index(&merged.profile, "", &params.value, e) &&
+	     compare_count(c->a, &merged.profile, &params, &source, e);
+	if (ok) {
+		vec_push(&c->sources, source);
+		side->nprofiles += merged.nprofiles;
+		side->nparts++;
+		side->samples += source.nevents;
+		sums->total += source.total;
+		sums->duration += merged.duration_ns;
+		sums->ran += merged.ran_ns;
+	}
+	strings_release(&strings);
+	arena_release(&scratch);
+	return ok;
+}
+
+/* A day's load goes up and down: parts are days, if there are some. */
+static int64_t parts_wanted(const struct store_query *q)
+{
+	int64_t days = int_distance(q->from, q->to) / DAY;
+
+	if (days < MIN_PARTS)
+		return USUAL_PARTS;
+	return days < MAX_PARTS ? days : MAX_PARTS;
+}
+
+static double rate_of(const struct side_sums *sums, const struct store_query *q, struct str unit)
+{
+	double seconds = (double)int_distance(q->from, q->to) / 1e9;
+	/* What was not profiled is taken to be as what was. */
+	double whole = sums->duration > 0 ? (double)sums->ran / (double)sums->duration : 1;
+	double factor = 1;
+	struct str name;
+
+	if (unit_is_time(unit))
+		factor = unit_to_default(unit, &name);
+	return seconds > 0 ? sums->total * factor * whole / seconds : 0;
+}
+
+/* *is_there: it has profiles. */
+static bool count_side(struct counting *c, struct regress_side *side, bool *is_there, struct err *e)
+{
+	struct store_query q = query_of(c, side);
+	struct side_sums sums = { 0 };
+	int64_t n;
+
+	*is_there = parts_narrow(c->p->store, &q, c->a, e);
+	if (!*is_there)
+		return e->kind == ERR_NOTFOUND;
+	side->from = q.from;
+	side->to = q.to;
+	n = parts_count(&q, parts_wanted(&q));
+	for (int64_t i = 0; i < n; i++) {
+		struct store_query part = parts_at(&q, n, i);
+
+		if (!count_part(c, side, &part, &sums, e) && e->kind != ERR_NOTFOUND)
+			return false;
+	}
+	*is_there = side->nparts;
+	if (*is_there)
+		side->cores = rate_of(&sums, &q, c->sources.at[c->sources.n - 1].unit);
+	return true;
+}
+
+/* ---- which sides */
+
+static void choose_windows(struct counting *c)
+{
+	const struct regress_params *p = c->p;
+
+	c->out->new = (struct regress_side){ .from = p->now - p->window, .to = p->now };
+	c->out->old = (struct regress_side){ .from = p->now - 2 * p->window,
+					     .to = p->now - p->window - 1 };
+}
+
+/* The newest by when they were seen first; of those before it, the newest that still was there
+ * within the window. */
+static const struct store_name *newest(const struct store_name *names, size_t n,
+				       const struct store_name *before, int64_t alive)
+{
+	const struct store_name *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (&names[i] != before && names[i].name.n && names[i].last >= alive &&
+		    (!before || names[i].first < before->first) &&
+		    (!found || names[i].first > found->first))
+			found = &names[i];
+	return found;
+}
+
+static bool choose_versions(struct counting *c, bool *are_two, struct err *e)
+{
+	const struct regress_params *p = c->p;
+	struct store_query all = query_of(c, &(struct regress_side){ .from = 0, .to = p->now });
+	const struct store_name *new, *old = NULL;
+	struct store_name *names;
+	int64_t start, length;
+	size_t n;
+
+	if (!store_names(p->store, &all, p->version_label, c->a, &names, &n, e))
+		return false;
+	new = newest(names, n, NULL, p->now - p->window);
+	if (new)
+		old = newest(names, n, new, new->first - p->window);
+	*are_two = old;
+	if (!old)
+		return true;
+	start = new->first > p->now - p->window ? new->first : p->now - p->window;
+	length = p->now - start;
+	c->out->new = (struct regress_side){ .version = new->name, .from = start, .to = p->now };
+	c->out->old = (struct regress_side){ .version = old->name, .from = start, .to = p->now };
+	if (old->last < start + length / 2) {
+		c->out->old.to = new->first - 1;
+		c->out->old.from = new->first - (length > MINUTE ? length : MINUTE);
+	}
+	return true;
+}
+
+/* ---- when */
+
+static bool read_line(struct counting *c, struct str function, int64_t from, int64_t step,
+		      double *values, size_t n, struct err *e)
+{
+	struct regress_side both = { .from = from, .to = c->out->new.to };
+	struct store_series_params params = { .query = query_of(c, &both),
+					      .function = function,
+					      .is_flat = true,
+					      .step = step,
+					      .how = STORE_AS_TYPE };
+	struct store_line *lines;
+	size_t nlines;
+
+	if (!store_series(c->p->store, &params, c->a, &lines, &nlines, e))
+		return e->kind == ERR_NOTFOUND;
+	for (size_t i = 0; nlines && i < lines[0].n; i++) {
+		int64_t at = (lines[0].points[i].time - from) / step;
+
+		if (at >= 0 && (size_t)at < n)
+			values[at] = lines[0].points[i].value;
+	}
+	return true;
+}
+
+/* Of windows; a version's change is when it came. */
+static bool find_times(struct counting *c, struct err *e)
+{
+	int64_t span = c->out->new.to - c->out->old.from, step = MINUTE, from;
+	size_t n;
+	double *all;
+
+	if (span / (2 * POINTS) > MINUTE)
+		step = (span / (2 * POINTS) + MINUTE - 1) / MINUTE * MINUTE;
+	from = c->out->old.from - c->out->old.from % step;
+	n = (size_t)((c->out->new.to - from) / step) + 1;
+	all = arena_many(c->a, n, double);
+	if (c->p->kind == REGRESS_VERSIONS || !c->out->n)
+		return true;
+	if (!read_line(c, STR(""), from, step, all, n, e))
+		return false;
+	for (size_t i = 0; i < c->out->n; i++) {
+		struct regress_finding *f = &c->out->findings[i];
+		double *values = arena_many(c->a, n, double);
+		size_t at;
+
+		if (!read_line(c, f->function, from, step, values, n, e))
+			return false;
+		at = regress_change_point(values, all, n);
+		if (at)
+			f->changed = from + (int64_t)at * step;
+	}
+	return true;
+}
+
+/* ---- all of it */
+
+static bool compare_sides(struct counting *c, struct err *e)
+{
+	struct compare_params params = { .mode = COMPARE_SHARE,
+					 .is_ordered = true,
+					 .fdr = fdr,
+					 .fail_over = -1,
+					 .max_rows = 1,
+					 .stop = c->p->stop };
+	struct comparison comparison;
+
+	if (!compare(c->a, c->sources.at, c->sources.n, &params, &comparison, e))
+		return false;
+	c->out->sample_type = comparison.type;
+	c->out->unit = comparison.unit;
+	if (!regress_has_enough(&comparison)) {
+		c->out->result = REGRESS_FEW;
+		return true;
+	}
+	regress_judge(c->a, &comparison, &c->p->limits, c->out);
+	return find_times(c, e);
+}
+
+static bool run(struct counting *c, struct err *e)
+{
+	bool are_two = true, has_old = false, has_new = false;
+
+	if (c->p->kind == REGRESS_WINDOWS)
+		choose_windows(c);
+	else if (!choose_versions(c, &are_two, e))
+		return false;
+	if (!are_two) {
+		c->out->result = REGRESS_NOTHING;
+		return true;
+	}
+	if (!count_side(c, &c->out->new, &has_new, e) || !count_side(c, &c->out->old, &has_old, e))
+		return false;
+	if (!has_old || !has_new) {
+		c->out->result = REGRESS_NOTHING;
+		return true;
+	}
+	return compare_sides(c, e);
+}
+
+bool regress_run(struct arena *a, const struct regress_params *p, struct regress *out,
+		 struct err *e)
+{
+	struct counting c = { .a = a, .p = p, .out = out };
+	bool ok;
+
+	*out = (struct regress){ 0 };
+	ok = run(&c, e);
+	vec_release(&c.sources);
+	if (stop_asked(p->stop))
+		return err_set(e, ERR_IO, "nobody waits for it any more");
+	/* One service that cannot be compared, as one without samples, keeps no other from it. */
+	if (!ok && e->kind != ERR_IO) {
+		out->result = REGRESS_FAILED;
+		out->why = (struct str){ str_dup(a, str_of(e->text)), strlen(e->text) };
+		ok = true;
+	}
+	return ok;
+}

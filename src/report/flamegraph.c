@@ -177,31 +177,10 @@ static double hsl_channel(double shift, double hue, double saturation, double li
 	       saturation * fmin(lightness, 1 - lightness) * fmax(-1, fmin(fmin(k - 3, 9 - k), 1));
 }
 
-/* The part of a name that functions which belong together share: a Go package, a C++ namespace, a
- * Java class. "" if there is none. */
-static struct str package_of(struct str name)
-{
-	size_t end = 0, slash, dot;
-	struct str head;
-
-	while (end < name.n && !strchr("(<[ ", name.p[end]))
-		end++;
-	head = (struct str){ name.p, end };
-	slash = str_rfind_char(head, '/');
-	if (slash != STR_NONE) {
-		dot = str_find_char(str_from(head, slash), '.');
-		return (struct str){ name.p, dot == STR_NONE ? slash : slash + dot };
-	}
-	for (size_t i = head.n; i-- > 0;)
-		if (head.p[i] == '.' || (head.p[i] == ':' && i && head.p[i - 1] == ':'))
-			return (struct str){ name.p, head.p[i] == '.' ? i : i - 1 };
-	return STR("");
-}
-
 /* A hue for the package, a shade for the name; the same in every picture. */
 static void put_name_color(struct buf *out, struct str name)
 {
-	struct str package = package_of(name);
+	struct str package = name_package(name);
 	uint64_t of_package = hash_bytes(0, package.p, package.n);
 	uint64_t of_name = hash_bytes(0, name.p, name.n);
 	double hue = (double)(of_package % 360), lightness = 0.68 + (double)(of_name % 13) / 100;

@@ -73,3 +73,22 @@ struct str shorten(struct shortener *s, struct str name)
 			return group(name, g[1]);
 	return name;
 }
+
+struct str name_package(struct str name)
+{
+	size_t end = 0, slash, dot;
+	struct str head;
+
+	while (end < name.n && !strchr("(<[ ", name.p[end]))
+		end++;
+	head = (struct str){ name.p, end };
+	slash = str_rfind_char(head, '/');
+	if (slash != STR_NONE) {
+		dot = str_find_char(str_from(head, slash), '.');
+		return (struct str){ name.p, dot == STR_NONE ? slash : slash + dot };
+	}
+	for (size_t i = head.n; i-- > 0;)
+		if (head.p[i] == '.' || (head.p[i] == ':' && i && head.p[i - 1] == ':'))
+			return (struct str){ name.p, head.p[i] == '.' ? i : i - 1 };
+	return STR("");
+}

@@ -1,9 +1,13 @@
-/* shorten.h - the part of a function's name that fits into a box: no package path, no outer scopes.
- */
+/* shorten.h - parts of a function's name: its package, and what fits into a box: no package path,
+ * no outer scopes. */
 #ifndef REPORT_SHORTEN_H
 #define REPORT_SHORTEN_H
 
 #include "base/str.h"
+
+/* The part of a name that functions which belong together share: a Go package, a C++ namespace, a
+ * Java class. "" if there is none. */
+struct str name_package(struct str name);
 
 struct shortener;
 struct shortener *shortener_new(void);

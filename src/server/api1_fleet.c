@@ -5,46 +5,86 @@
 #include <stdlib.h>
 
 #include "base/int.h"
+#include "base/unit.h"
+#include "server/groups.h"
 
 #define SECOND INT64_C(1000000000)
 enum { MAX_POINTS = 11000, USUAL_POINTS = 100 };
 
 /* ---- functions */
 
-static void put_row(struct buf *out, const struct store_top_row *row, bool has_by)
+/* Cores, if it is time; else units in a second. */
+static double in_seconds(double rate, struct str unit)
+{
+	struct str name;
+
+	return unit_is_time(unit) ? rate * unit_to_default(unit, &name) : rate;
+}
+
+static void put_row(struct buf *out, const struct store_top *top, const struct store_top_row *row,
+		    bool has_by)
 {
 	buf_puts(out, "{\"function\":");
 	json_put(out, row->function);
 	buf_puts(out, ",\"file\":");
 	json_put(out, row->file);
+	buf_puts(out, ",\"module\":");
+	json_put(out, row->module);
 	if (has_by) {
 		buf_puts(out, ",\"by\":");
 		json_put(out, row->by);
 	}
-	buf_printf(out, ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu}", (long long)row->flat,
+	buf_printf(out,
+		   ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu,\"cores\":", (long long)row->flat,
 		   (long long)row->cum, (unsigned long long)row->nservices);
+	json_number(out, in_seconds(row->rate, top->unit));
+	buf_puts(out, ",\"share\":");
+	json_number(out,
+		    top->rate > 0 ? row->rate / top->rate : (double)row->flat / (double)top->total);
+	buf_puts(out, ",\"trend\":");
+	json_number(out, in_seconds(row->trend, top->unit));
+	buf_char(out, '}');
+}
+
+static void put_top(struct request *q, struct buf *out, const struct store_top *top, bool has_by)
+{
+	buf_puts(out, "{\"unit\":");
+	json_put(out, top->unit);
+	buf_printf(
+		out,
+		",\"total\":%lld,\"profiles\":%llu,\"services\":%llu,\"functions\":%zu,\"cores\":",
+		(long long)top->total, (unsigned long long)top->nprofiles,
+		(unsigned long long)top->nservices, top->nall);
+	json_number(out, in_seconds(top->rate, top->unit));
+	json_time(out, "from", top->from);
+	json_time(out, "to", top->to);
+	buf_puts(out, ",\"rows\":[");
+	for (size_t i = 0; i < top->n && !stop_asked(q->stop); i++) {
+		buf_puts(out, i ? ",\n" : "\n");
+		put_row(out, top, &top->rows[i], has_by);
+	}
+	buf_puts(out, "]}\n");
 }
 
 static bool run_top(struct request *q, struct buf *out, struct err *e)
 {
+	static struct str (*const groups[])(void *, struct str, struct str, struct str) = {
+		group_package, group_module, group_category /* as in GROUP_NAMES */
+	};
+	const struct value *group = request_param(q, "group");
 	struct store_top_params params = { .sample_type = request_text(q, "sample_type"),
 					   .by = request_text(q, "by"),
-					   .by_cum = request_int(q, "sort"),
+					   .order = (enum store_top_order)request_int(q, "sort"),
+					   .group = group->is_set ? groups[group->number] : NULL,
+					   .is_settled = !request_int(q, "fresh"),
+					   .function = request_text(q, "function"),
 					   .limit = (uint32_t)request_int(q, "limit") };
 	struct store_top top = { 0 };
 
 	if (!request_query(q, &params.query, e) ||
 	    !store_top(q->c->server->store, &params, q->a, &top, e))
 		return false;
-	buf_puts(out, "{\"unit\":");
-	json_put(out, top.unit);
-	buf_printf(out, ",\"total\":%lld,\"profiles\":%llu,\"rows\":[", (long long)top.total,
-		   (unsigned long long)top.nprofiles);
-	for (size_t i = 0; i < top.n; i++) {
-		buf_puts(out, i ? ",\n" : "\n");
-		put_row(out, &top.rows[i], params.by.n);
-	}
-	buf_puts(out, "]}\n");
+	put_top(q, out, &top, params.by.n);
 	return true;
 }
 
@@ -155,8 +195,27 @@ static const struct param top_params[] = {
 	{ .name = "sort",
 	  .kind = PARAM_CHOICE,
 	  .initial = "flat",
-	  .choices = "flat cum",
-	  .help = "By what functions take themselves, or by what all that they call takes too." },
+	  /* In the order of enum store_top_order. */
+	  .choices = "flat cum cores services trend",
+	  .help = "By what functions take themselves (flat), by what all that they call takes too "
+		  "(cum), by cores, by the number of services, or by how much more they take in "
+		  "the second half of the time than in the first (trend)." },
+	{ .name = "group",
+	  .kind = PARAM_CHOICE,
+	  .choices = GROUP_NAMES,
+	  .help = "Rows are of packages, of modules, or of what functions do, told by their "
+		  "names: malloc, memcpy, compression, hashing, serialisation, locks, GC, kernel "
+		  "and other. If it is not given, of functions." },
+	{ .name = "function",
+	  .kind = PARAM_TEXT,
+	  .help = "Only this function, by its whole name, or this group; with by=service, which "
+		  "services have it." },
+	{ .name = "fresh",
+	  .kind = PARAM_FLAG,
+	  .initial = "true",
+	  .help = "If it is false, the last minutes, of which profiles may still come, are left "
+		  "out, and times of more than six hours begin at a whole hour: that is fast even "
+		  "of a thousand services." },
 	PARAM_LIMIT(20, 10000, "rows"),
 };
 static const struct param series_params[] = {
@@ -192,7 +251,10 @@ const struct endpoint endpoint_top = {
 	.path = "/api/1/top",
 	.details =
 		"The functions that weigh most in all that the query finds, which may be of many "
-		"services.",
+		"services. cores are CPU seconds in a second of all that ran, in which what is "
+		"profiled for a part of its time counts for all of it (of other types, units in a "
+		"second), share is the part that is of all, and trend is how many cores more it "
+		"takes in the second half of the time than in the first.",
 	ENDPOINT_PARAMS(top_params),
 	.answer = "Top",
 	.run = run_top,

@@ -93,10 +93,14 @@ void book_sum_pack(const struct book_sum *s, struct buf *out);
  * until it returns. Frames without a name are "[binary]" or "<unknown>", without a file. `naming`,
  * or NULL, may know more names. */
 struct naming;
+struct book_function_sum {
+	struct str name, file;
+	struct str module; /* the binary; of several, one */
+	double flat, cum;
+	bool is_unnamed;
+};
 void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *naming,
-			void (*each)(void *ctx, struct str name, struct str file, double flat,
-				     double cum),
-			void *ctx);
+			void (*each)(void *ctx, const struct book_function_sum *f), void *ctx);
 
 /* ---- one function in packed profiles of one book */
 

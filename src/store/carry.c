@@ -180,6 +180,7 @@ static void note(struct store *s, void *ctx, bool is_ok)
 	/* Others are counted as profiles. */
 	if (b->w->is_thinned)
 		counts_add(&b->series->counts, &counts);
+	catalog_note_change(b->series, b->w->first);
 	if (b->w->until > b->series->tiers_until)
 		b->series->tiers_until = b->w->until;
 	pthread_rwlock_unlock(&s->catalog.lock);

@@ -1,6 +1,7 @@
 #include "store/catalog.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/stop.h"
@@ -474,8 +475,19 @@ static void copy_series(struct arena *a, const struct series *s, struct picked *
 		.type = copy_to(a, s->type),
 		.tiers_until = s->tiers_until,
 		.counts = s->counts,
+		.nchanges = atomic_load(&s->nchanges),
 	};
 	labels_decode(a, key, &to->labels, &to->nlabels);
+}
+
+void catalog_note_change(struct series *s, int64_t oldest)
+{
+	struct timespec now;
+
+	/* A minute early, or clocks would have to agree. */
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (oldest / 1000000000 < now.tv_sec - CATALOG_SETTLED / 1000000000 + 60)
+		atomic_fetch_add(&s->nchanges, 1);
 }
 
 bool catalog_copy(struct catalog *c, int64_t series, struct arena *a, struct picked *to)

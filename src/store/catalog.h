@@ -44,10 +44,17 @@ struct series {
 	uint32_t next_row;	    /* the writer's */
 	int64_t tiers_until;	    /* the writer's: sums of windows have been made up to there */
 	_Atomic int64_t oldest_put; /* time, of those since the maker of sums looked */
+	_Atomic uint64_t nchanges;  /* of what is older than CATALOG_SETTLED, once it is durable */
 	_Atomic uint32_t nwaiting;  /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;
 };
+
+/* Most profiles come within so many nanoseconds: what is older has come to rest, and who has summed
+ * it up need not look again as long as nchanges is the same. */
+#define CATALOG_SETTLED ((int64_t)5 * 60 * 1000000000)
+/* For whoever has put or deleted profiles, the oldest of this time, after the commit. */
+void catalog_note_change(struct series *s, int64_t oldest);
 
 struct catalog {
 	pthread_rwlock_t lock;
@@ -86,6 +93,7 @@ struct picked {
 	size_t nlabels;
 	int64_t tiers_until;
 	struct counts counts; /* of all of it, not just the query's times */
+	uint64_t nchanges;    /* struct series */
 };
 /* Those that match and may have profiles between the times. */
 struct picked *catalog_pick(struct catalog *c, const struct store_query *q, struct arena *a,

@@ -123,6 +123,7 @@ static void note_change(struct series *series, const struct deletion *d)
 			first = d->doomed[i].time;
 	if (first < atomic_load(&series->oldest_put))
 		atomic_store(&series->oldest_put, first);
+	catalog_note_change(series, first);
 }
 
 static void note_dropped(struct store *s, void *ctx, bool is_ok)

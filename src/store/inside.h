@@ -7,6 +7,7 @@
 
 #include "store/catalog.h"
 #include "store/db.h"
+#include "store/hot.h"
 #include "store/id.h"
 #include "store/keep.h"
 #include "store/rules.h"
@@ -22,6 +23,7 @@ struct store {
 	struct id_source ids;
 	struct catalog catalog;
 	struct shelf shelf;
+	struct hot hot;
 	struct writer writer;
 	struct keeper keeper;
 	struct rules rules;

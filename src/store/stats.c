@@ -78,6 +78,7 @@ void store_stats(struct store *s, struct store_stats *out)
 	};
 	store_free_bytes(s, &out->free_bytes, &reserve);
 	count_catalog(&s->catalog, out);
+	out->memory += hot_bytes(&s->hot);
 	pthread_mutex_lock(&s->shelf.lock);
 	out->memory += s->shelf.bytes;
 	pthread_mutex_unlock(&s->shelf.lock);

@@ -176,6 +176,7 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	id_source_init(&s->ids);
 	catalog_init(&s->catalog, params->max_series, params->max_service_series);
 	shelf_init(&s->shelf, s->params.max_memory);
+	hot_init(&s->hot, s->params.max_memory);
 	pthread_mutex_init(&s->readers_lock, NULL);
 	pthread_mutex_init(&s->packers_lock, NULL);
 	keeper_init(&s->keeper);
@@ -200,6 +201,7 @@ void store_close(struct store *s)
 	db_close(s->writer.db);
 	cap_end(&s->writer.cap);
 	shelf_release(&s->shelf);
+	hot_release(&s->hot);
 	catalog_release(&s->catalog);
 	for (size_t i = 0; i < s->packers.n; i++)
 		packer_free(s->packers.at[i]);

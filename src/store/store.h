@@ -250,25 +250,46 @@ bool store_series(struct store *s, const struct store_series_params *params, str
 		  struct store_line **lines, size_t *n, struct err *e);
 
 /* The functions that weigh most in all that the query finds, over all services. */
+enum store_top_order {
+	STORE_TOP_FLAT,
+	STORE_TOP_CUM,
+	STORE_TOP_RATE,
+	STORE_TOP_SERVICES,
+	STORE_TOP_TREND
+};
 struct store_top_params {
 	struct store_query query;
 	struct str sample_type;
 	struct str by; /* "", "service", a label (version), or "week": rows are per function and
 			  that */
-	bool by_cum;
+	enum store_top_order order;
 	uint32_t limit;
+	/* Times end where profiles have come to rest, some minutes ago, and long ones begin at a
+	 * whole hour: then all is known from sums that are kept in memory, once they have been
+	 * made. */
+	bool is_settled;
+	/* Or NULL: rows are of what this makes of functions, and have no file. A text that is good
+	 * until the next call. Called by several threads, one at a time. */
+	struct str (*group)(void *ctx, struct str function, struct str file, struct str module);
+	void *group_ctx;
+	struct str function; /* only this one, or this group; "": all */
 };
 struct store_top_row {
-	struct str function, file, by;
-	int64_t flat, cum;
+	struct str function, file, module, by;
+	int64_t flat, cum; /* of groups no cum: 0 */
+	/* A second, as far as can be told (running.h): CPU seconds in a second, if it is CPU time.
+	 * And how much more that is in the second half of the time than in the first. */
+	double rate, trend;
 	uint64_t nservices;
 };
 struct store_top {
 	struct store_top_row *rows;
-	size_t n;
+	size_t n, nall; /* shown, and of all */
 	int64_t total;
+	double rate; /* of all */
 	struct str unit;
-	uint64_t nprofiles;
+	uint64_t nprofiles, nservices;
+	int64_t from, to;
 };
 bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
 	       struct store_top *top, struct err *e);

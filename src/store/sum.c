@@ -488,6 +488,7 @@ void book_sum_pack(const struct book_sum *s, struct buf *out)
 
 struct weight {
 	uint32_t name, file; /* name NONE: the file is a binary, of which no names are known */
+	uint32_t mapping;    /* of the first place it was met at, or NONE */
 	uint32_t seen_by;    /* the last row that had it, + 1: recursion counts once */
 	double flat, cum;
 };
@@ -514,9 +515,10 @@ static bool same_weight(const void *ctx, uint32_t index)
 	return w->at.at[index].name == k->name && w->at.at[index].file == k->file;
 }
 
-static struct weight *find_weight(struct weights *w, uint32_t *number, uint32_t name, uint32_t file)
+static struct weight *find_weight(struct weights *w, uint32_t *number, uint32_t name, uint32_t file,
+				  uint32_t mapping)
 {
-	struct weight key = { .name = name, .file = file };
+	struct weight key = { .name = name, .file = file, .mapping = mapping };
 	const void *both[2] = { w, &key };
 
 	if (!*number) {
@@ -537,7 +539,7 @@ static uint32_t later_string(struct weights *w, struct str text)
 
 /* Functions that differ in their first line only are one: so a build more or less does not matter.
  */
-static struct weight *weight_of(struct weights *w, uint32_t function)
+static struct weight *weight_of(struct weights *w, uint32_t function, uint32_t mapping)
 {
 	const struct book_function *f = &w->b->functions.at[function];
 	struct str readable = { 0 };
@@ -545,7 +547,7 @@ static struct weight *weight_of(struct weights *w, uint32_t function)
 	if (!w->of[function])
 		readable = book_naming_readable(&w->naming, function);
 	return find_weight(w, &w->of[function], readable.p ? later_string(w, readable) : f->name,
-			   f->filename);
+			   f->filename, mapping);
 }
 
 /* What has no name is told by its binary, as in pprof. */
@@ -555,7 +557,7 @@ static struct weight *weight_of_binary(struct weights *w, uint32_t mapping)
 	size_t i = mapping == NONE ? b->mappings.n : mapping;
 
 	return find_weight(w, &w->of_binary[i], NONE,
-			   mapping == NONE ? 0 : b->mappings.at[mapping].file);
+			   mapping == NONE ? 0 : b->mappings.at[mapping].file, mapping);
 }
 
 static void weigh(struct weight *weight, uint32_t number, bool is_leaf, double value)
@@ -588,7 +590,7 @@ static struct range later_names(struct weights *w, uint32_t location)
 		uint32_t weight = 0;
 
 		find_weight(w, &weight, later_string(w, frames[i].name),
-			    later_string(w, frames[i].file));
+			    later_string(w, frames[i].file), w->b->locations.at[location].mapping);
 		vec_push(&w->later, weight - 1);
 	}
 	return w->found[location];
@@ -615,7 +617,8 @@ static void weigh_row(struct weights *w, struct range stack, uint32_t number, do
 			bool has_name =
 				function != NONE && b->strings.at[b->functions.at[function].name].n;
 
-			weigh(has_name ? weight_of(w, function) : weight_of_binary(w, l->mapping),
+			weigh(has_name ? weight_of(w, function, l->mapping)
+				       : weight_of_binary(w, l->mapping),
 			      number, i == 0 && k == 0, value);
 		}
 	}
@@ -659,9 +662,7 @@ static void weights_release(struct weights *w)
 }
 
 void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *naming,
-			void (*each)(void *ctx, struct str name, struct str file, double flat,
-				     double cum),
-			void *ctx)
+			void (*each)(void *ctx, const struct book_function_sum *f), void *ctx)
 {
 	const struct book *b = s->b;
 	struct weights w;
@@ -676,10 +677,17 @@ void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *
 	}
 	for (size_t i = 0; i < w.at.n; i++) {
 		const struct weight *x = &w.at.at[i];
-		struct str file = text_of(&w, x->file);
+		struct book_function_sum f = { .file = text_of(&w, x->file),
+					       .flat = x->flat,
+					       .cum = x->cum,
+					       .is_unnamed = x->name == NONE };
 
-		each(ctx, x->name == NONE ? binary_name(&scratch, file) : text_of(&w, x->name),
-		     x->name == NONE ? STR("") : file, x->flat, x->cum);
+		if (x->mapping != NONE)
+			f.module = b->strings.at[b->mappings.at[x->mapping].file];
+		f.name = f.is_unnamed ? binary_name(&scratch, f.file) : text_of(&w, x->name);
+		if (f.is_unnamed)
+			f.file = STR("");
+		each(ctx, &f);
 	}
 	buf_release(&scratch);
 	weights_release(&w);

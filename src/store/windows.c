@@ -161,6 +161,8 @@ static void note_batch(struct store *s, void *ctx, bool is_ok)
 	}
 	if (live)
 		live->counts.nprofiles -= b->nlost;
+	if (live && b->nlost)
+		catalog_note_change(live, b->from);
 	pthread_rwlock_unlock(&s->catalog.lock);
 	pthread_mutex_lock(&s->shelf.lock);
 	for (size_t i = 0; i < b->books.n; i++) {

@@ -137,6 +137,7 @@ static void note_saved(struct store *s, struct writer_task *first)
 		atomic_fetch_add(&s->writer.nputs, 1);
 		if (t->time < atomic_load(&t->series->oldest_put))
 			atomic_store(&t->series->oldest_put, t->time);
+		catalog_note_change(t->series, t->time);
 	}
 	pthread_rwlock_unlock(&s->catalog.lock);
 	list = first;

@@ -354,10 +354,35 @@ def top(server):
     a, b = 1000000000, 700000000
     equal((got["unit"], got["total"], got["profiles"]), ("nanoseconds", 4 * a + 3 * b, 7))
     rows = {r["function"]: r for r in got["rows"]}
-    equal(rows["rec"], {"function": "rec", "file": "/src/rec.c", "flat": 2950000000, "cum": 2950000000, "services": 2})
+    def plain(row):
+        return {k: row[k] for k in ("function", "file", "module", "flat", "cum", "services")}
+
+    equal(plain(rows["rec"]), {"function": "rec", "file": "/src/rec.c", "module": "/bin/prog", "flat": 2950000000, "cum": 2950000000, "services": 2})
+    equal(round(rows["rec"]["share"], 6), round(2950 / 6100, 6))
+    equal(round(sum(r["cores"] for r in got["rows"]), 9), round(got["cores"], 9))
     equal(got["rows"][0]["function"], "rec")
-    equal(server.get("top", type="cpu", **DAY, sort="cum", limit=1)["rows"],
-          [{"function": "main", "file": "/src/main.c", "flat": 0, "cum": 6100000000, "services": 2}])
+    equal([plain(r) for r in server.get("top", type="cpu", **DAY, sort="cum", limit=1)["rows"]],
+          [{"function": "main", "file": "/src/main.c", "module": "/bin/prog", "flat": 0, "cum": 6100000000, "services": 2}])
+
+
+@check("groups of functions, the services of one, and times that have come to rest")
+def groups(server):
+    got = server.get("top", type="cpu", **DAY, group="category")
+    equal([(r["function"], r["flat"], r["cum"], r["services"]) for r in got["rows"]], [("other", 6100000000, 0, 2)])
+    equal([r["function"] for r in server.get("top", type="cpu", **DAY, group="module")["rows"]], ["prog"])
+    got = server.get("top", type="cpu", **DAY, function="rec", by="service", sort="services")
+    equal({(r["function"], r["by"]) for r in got["rows"]}, {("rec", "web"), ("rec", "db")})
+    fresh, settled = [server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh=f) for f in ("true", "false")]
+    again = server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh="false")
+    equal(settled["rows"], again["rows"])
+    equal(settled["rows"], fresh["rows"])
+    # What comes later is not left out, though the sums were kept.
+    server.push(DATA + "/worked_a.pb", "late", "cpu", 7)
+    later = server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh="false")
+    equal((later["services"], later["profiles"]), (3, 8))
+    status, _, text = server.ask("/api/1/delete?service=late", "POST")
+    equal(status, 200, text)
+    equal(server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh="false")["rows"], settled["rows"])
 
 
 @check("functions by service, by version, by week")

@@ -46,9 +46,9 @@ static void check_same(const struct profile *p, const struct profile *back)
 	buf_release(&y);
 }
 
-static void each_function(void *ctx, struct str name, struct str file, double flat, double cum)
+static void each_function(void *ctx, const struct book_function_sum *f)
 {
-	*(double *)ctx += flat + cum + (double)(name.n + file.n);
+	*(double *)ctx += f->flat + f->cum + (double)(f->name.n + f->file.n + f->module.n);
 }
 
 /* Adds what was packed to itself, and unpacks the sum. */

@@ -582,10 +582,9 @@ TEST(profiles_of_other_types_are_not_added)
 	world_release(&w);
 }
 
-static void print_function(void *ctx, struct str name, struct str file, double flat, double cum)
+static void print_function(void *ctx, const struct book_function_sum *f)
 {
-	(void)file;
-	buf_printf(ctx, "%.*s %.0f %.0f\n", STR_ARG(name), flat, cum);
+	buf_printf(ctx, "%.*s %.0f %.0f\n", STR_ARG(f->name), f->flat, f->cum);
 }
 
 TEST(recursion_counts_once)

@@ -552,10 +552,10 @@ TEST(top_functions_over_all_services)
 	put_some(&p);
 	assert_string_equal(top_text(&p, &params), "26 of 4\nwork  19 19 2\nmain  5 26 2\n"
 						   "idle  2 2 1\n");
-	params.by_cum = true;
+	params.order = STORE_TOP_CUM;
 	params.limit = 2;
 	assert_string_equal(top_text(&p, &params), "26 of 4\nmain  5 26 2\nwork  19 19 2\n");
-	params.by_cum = false;
+	params.order = STORE_TOP_FLAT;
 	params.by = STR("service");
 	assert_string_equal(top_text(&p, &params), "26 of 4\nwork api 12 12 1\nwork web 7 7 1\n");
 	params.by = STR("week");

@@ -11,6 +11,9 @@
  * nowhere else in memory, so that who reads a secret can erase it. Errors name the file. */
 bool small_file_read(struct buf *out, const char *path, size_t max_bytes, struct err *e);
 
+/* In place of what the file had, all of it or nothing, and durable when it returns. */
+bool small_file_write(const char *path, struct str text, struct err *e);
+
 /* What changes when a file does. A file that is not there has one, too. */
 struct file_version {
 	struct timespec changed;

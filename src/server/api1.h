@@ -79,13 +79,15 @@ struct endpoint {
 	each(services) each(types) each(labels) each(label_values) each(profiles) each(profile)   \
 		each(merge) each(diff) each(top) each(series) each(keep) each(delete) each(stats) \
 			each(refusals) each(openapi) each(targets) each(capture)                  \
-				each(capture_state) each(unnamed) each(debuginfo) each(debugfile)
+				each(capture_state) each(unnamed) each(debuginfo) each(debugfile) \
+					each(regressions) each(regression)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;
 API1_ENDPOINTS(API1_DECLARE)
 #undef API1_DECLARE
-/* Reads and checks what a query says, by the table of q->endpoint, which need not have a path. */
+/* Reads and checks what a query says, by the table of q->endpoint, which need not have a
+   path. */
 bool request_read(struct request *q, const struct http_target *t, struct err *e);
 /* Others that are described, but read their parameters by themselves. */
 #define PUSH_ENDPOINTS(each) each(ingest) each(push) each(otlp)

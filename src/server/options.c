@@ -3,8 +3,10 @@
 #include <stddef.h>
 
 #include "server/keep_rules.h"
+#include "server/webhook.h"
 
 #define OPTION_SECOND INT64_C(1000000000)
+#define OPTION_MINUTE (60 * OPTION_SECOND)
 #define OPTION_DAY (86400 * OPTION_SECOND)
 #define OPTION_MB (INT64_C(1) << 20)
 #define OPTION_GB (INT64_C(1) << 30)
@@ -37,6 +39,9 @@ static bool check_signs(const struct server_options *o, struct err *e)
 
 		if (is_number && *(const int64_t *)((const char *)o + d->offset) < 0)
 			return err_set(e, ERR_USAGE, "--%s must not be below 0", d->name);
+		if (d->type == OPTION_FLOAT &&
+		    !(*(const double *)((const char *)o + d->offset) >= 0))
+			return err_set(e, ERR_USAGE, "--%s must be 0 or more", d->name);
 	}
 	return true;
 }
@@ -67,5 +72,9 @@ bool server_options_check(const struct server_options *o, struct err *e)
 			"--max-disk must be %d MB or more, or 0 for no limit: the database's "
 			"log needs some of it",
 			(int)(MIN_DISK / OPTION_MB));
+	if (o->regression_window < OPTION_MINUTE)
+		return err_set(e, ERR_USAGE, "--regression-window must be a minute or more");
+	if (!webhook_check_url(o->webhook, e))
+		return err_wrap(e, "--webhook");
 	return check_rules(o, e) && check_signs(o, e);
 }

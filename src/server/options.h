@@ -12,6 +12,7 @@
 
 #define SERVER_FIELD_BOOL bool
 #define SERVER_FIELD_INT int64_t
+#define SERVER_FIELD_FLOAT double
 #define SERVER_FIELD_STRING const char *
 #define SERVER_FIELD_TIME int64_t
 #define SERVER_FIELD_BYTES int64_t

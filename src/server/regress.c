@@ -16,6 +16,10 @@
 static const double fdr = 0.05;
 /* Less tells nothing: neither how much parts differ nor what is chance. */
 static const double min_samples = 500;
+/* A decrease must be this much larger than any increase, or it may be what that leaves to others.
+ */
+static const double min_lead = 1.02;
+enum { MAX_FASTER = 20 };
 enum { MIN_PARTS = 4, USUAL_PARTS = 8, MAX_PARTS = 28, MAX_FINDINGS = 100, POINTS = 168 };
 
 const char *const regress_kinds[REGRESS_KINDS] = { "version", "window" };
@@ -35,7 +39,8 @@ static bool matters(const struct compare_row *row, const struct regress_limits *
 {
 	/* Of the cores that the service takes now: more load is no regression. */
 	return row->change >= limits->min_share ||
-	       (unit_is_time(r->unit) && row->change * r->new.cores >= limits->min_cores);
+	       (unit_is_time(r->unit) &&
+		row->change * r->new.cores * r->rest[1] >= limits->min_cores);
 }
 
 /* A function of 5%: 3.3 is about the limit of the false discovery rate with a hundred functions,
@@ -61,21 +66,85 @@ void regress_judge(struct arena *a, const struct comparison *c, const struct reg
 		if (row->verdict != VERDICT_MORE || !matters(row, limits, out))
 			continue;
 		vec_push(&found,
-			 (struct regress_finding){ .function = row->name,
-						   .old_cores = row->old_share * out->old.cores,
-						   .new_cores = row->new_share * out->new.cores,
-						   .old_share = row->old_share,
-						   .new_share = row->new_share,
-						   .change = row->change,
-						   .low = row->change_low,
-						   .high = row->change_high,
-						   .old_samples = row->old_events,
-						   .new_samples = row->new_events,
-						   .q = row->q,
-						   .changed = out->new.from });
+			 (struct regress_finding){
+				 .function = row->name,
+				 .old_cores = row->old_share * out->old.cores * out->rest[0],
+				 .new_cores = row->new_share * out->new.cores * out->rest[1],
+				 .old_share = row->old_share,
+				 .new_share = row->new_share,
+				 .change = row->change,
+				 .low = row->change_low,
+				 .high = row->change_high,
+				 .old_samples = row->old_events,
+				 .new_samples = row->new_events,
+				 .q = row->q,
+				 .changed = out->began });
 	}
 	out->n = found.n;
 	out->findings = vec_adopt(a, &found);
+}
+
+/* The function that takes so much less that it may be why others take more; or NULL. */
+static const struct compare_row *fastest(const struct comparison *c)
+{
+	const struct compare_row *less = NULL, *more = NULL;
+
+	/* They are in order of |change|. */
+	for (size_t i = 0; i < c->nrows && !(less && more); i++) {
+		if (!less && c->rows[i].verdict == VERDICT_LESS)
+			less = &c->rows[i];
+		if (!more && c->rows[i].verdict == VERDICT_MORE)
+			more = &c->rows[i];
+	}
+	return less && more && -less->change > min_lead * more->change ? less : NULL;
+}
+
+static void take_out(struct compare_source *s, struct str function)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		double left = 1 - s->values[i] / s->total;
+
+		if (!str_eq(s->names[i], function) || s->values[i] <= 0)
+			continue;
+		s->total -= s->values[i];
+		s->total_square -= s->squares[i];
+		s->nevents *= left;
+		s->values[i] = s->squares[i] = 0;
+		return;
+	}
+}
+
+bool regress_compare(struct arena *a, struct compare_source *sources, size_t n,
+		     const atomic_bool *stop, struct regress *out, struct comparison *c,
+		     struct err *e)
+{
+	struct compare_params params = { .mode = COMPARE_SHARE,
+					 .is_ordered = true,
+					 .fdr = fdr,
+					 .fail_over = -1,
+					 .max_rows = 1,
+					 .stop = stop };
+	double totals[2];
+	const struct compare_row *row;
+
+	if (!compare(a, sources, n, &params, c, e))
+		return false;
+	totals[0] = c->old.total;
+	totals[1] = c->new.total;
+	out->rest[0] = out->rest[1] = 1;
+	out->nfaster = 0;
+	while (regress_has_enough(c) && out->nfaster < MAX_FASTER && (row = fastest(c))) {
+		struct str function = row->name;
+
+		for (size_t i = 0; i < n; i++)
+			take_out(&sources[i], function);
+		if (!compare(a, sources, n, &params, c, e))
+			return false;
+		out->rest[0] = c->old.total / totals[0];
+		out->rest[1] = c->new.total / totals[1];
+		out->nfaster++;
+	}
+	return true;
 }
 
 size_t regress_change_point(const double *function, const double *all, size_t n)
@@ -177,9 +246,13 @@ static int64_t parts_wanted(const struct store_query *q)
 	return days < MAX_PARTS ? days : MAX_PARTS;
 }
 
-static double rate_of(const struct side_sums *sums, const struct store_query *q, struct str unit)
+/* From the first profile to the end of the last. */
+static double rate_of(const struct side_sums *sums, const struct regress_side *side,
+		      struct str unit)
 {
-	double seconds = (double)int_distance(q->from, q->to) / 1e9;
+	double seconds = ((double)(side->to - side->from) +
+			  (double)sums->duration / (double)side->nprofiles) /
+			 1e9;
 	/* What was not profiled is taken to be as what was. */
 	double whole = sums->duration > 0 ? (double)sums->ran / (double)sums->duration : 1;
 	double factor = 1;
@@ -211,7 +284,7 @@ static bool count_side(struct counting *c, struct regress_side *side, bool *is_t
 	}
 	*is_there = side->nparts;
 	if (*is_there)
-		side->cores = rate_of(&sums, &q, c->sources.at[c->sources.n - 1].unit);
+		side->cores = rate_of(&sums, side, c->sources.at[c->sources.n - 1].unit);
 	return true;
 }
 
@@ -222,6 +295,7 @@ static void choose_windows(struct counting *c)
 	const struct regress_params *p = c->p;
 
 	c->out->new = (struct regress_side){ .from = p->now - p->window, .to = p->now };
+	c->out->began = c->out->new.from;
 	c->out->old = (struct regress_side){ .from = p->now - 2 * p->window,
 					     .to = p->now - p->window - 1 };
 }
@@ -260,6 +334,7 @@ static bool choose_versions(struct counting *c, bool *are_two, struct err *e)
 		return true;
 	start = new->first > p->now - p->window ? new->first : p->now - p->window;
 	length = p->now - start;
+	c->out->began = new->first;
 	c->out->new = (struct regress_side){ .version = new->name, .from = start, .to = p->now };
 	c->out->old = (struct regress_side){ .version = old->name, .from = start, .to = p->now };
 	if (old->last < start + length / 2) {
@@ -328,15 +403,9 @@ static bool find_times(struct counting *c, struct err *e)
 
 static bool compare_sides(struct counting *c, struct err *e)
 {
-	struct compare_params params = { .mode = COMPARE_SHARE,
-					 .is_ordered = true,
-					 .fdr = fdr,
-					 .fail_over = -1,
-					 .max_rows = 1,
-					 .stop = c->p->stop };
 	struct comparison comparison;
 
-	if (!compare(c->a, c->sources.at, c->sources.n, &params, &comparison, e))
+	if (!regress_compare(c->a, c->sources.at, c->sources.n, c->p->stop, c->out, &comparison, e))
 		return false;
 	c->out->sample_type = comparison.type;
 	c->out->unit = comparison.unit;

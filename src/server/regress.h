@@ -7,6 +7,10 @@
  * counts of different hours differ by far more than chance, do not look like a change. What it
  * finds and is an increase by at least `min_share` of the service or `min_cores` is a regression.
  *
+ * If a function takes less, shares of all others rise, and they have not become slower. So as long
+ * as the largest change is a decrease, that function is taken out of both sides, and what is left
+ * is compared: shares are those of that.
+ *
  * Of versions, the new one is that which was seen first last. If the old one still runs beside it,
  * as a canary does, both are compared over the same time; if not, the time before the change
  * counts, for as long as the new one has been there.
@@ -69,7 +73,10 @@ struct regress {
 	struct str why; /* of REGRESS_FAILED */
 	struct str sample_type, unit;
 	struct regress_side old, new;
+	int64_t began; /* when the new version was first seen, or the new window begins */
 	uint32_t nfunctions;
+	uint32_t nfaster;  /* that take less, and were taken out */
+	double rest[2];	   /* what that leaves of the old and new totals: 1 */
 	double dispersion; /* between parts; 1: chance explains it */
 	double detectable; /* growth of a function of 5%, in points of share, that would be found 4
 			      times of 5 */
@@ -86,6 +93,10 @@ bool regress_run(struct arena *a, const struct regress_params *p, struct regress
 
 /* Are there enough samples in a comparison, and parts of each side? */
 bool regress_has_enough(const struct comparison *c);
+/* Compares parts of the two sides, of which functions that are faster are taken out. */
+bool regress_compare(struct arena *a, struct compare_source *sources, size_t n,
+		     const atomic_bool *stop, struct regress *out, struct comparison *c,
+		     struct err *e);
 /* Which of a comparison's functions are regressions; out->old.cores and new.cores are given. */
 void regress_judge(struct arena *a, const struct comparison *c, const struct regress_limits *limits,
 		   struct regress *out);

@@ -21,9 +21,11 @@
 #include "server/keep_rules.h"
 #include "server/log.h"
 #include "server/names.h"
+#include "server/regressions.h"
 #include "server/routes.h"
 #include "server/scrape.h"
 #include "server/self.h"
+#include "server/warmer.h"
 #include "server/viewer.h"
 #include "server/when.h"
 
@@ -287,8 +289,12 @@ bool server_run(const struct server_options *options, struct err *e)
 	if (ok) {
 		self_start(&s);
 		scrape_open(&s);
+		s.regressions = regressions_start(&s);
+		s.warmer = warmer_start(&s);
 	}
 	ok = ok && listen_and_wait(&s, host, port, &signals, &jobs, e);
+	warmer_stop(s.warmer);
+	regressions_stop(s.regressions);
 	collector_free(s.collector);
 	scrape_config_release(&jobs);
 	names_free(s.names);

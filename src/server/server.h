@@ -10,12 +10,19 @@
 #include "server/options.h"
 #include "store/store.h"
 
-struct collector; /* collect/collect.h: takes profiles of targets */
-struct debuginfo; /* debuginfo.h: binaries, to name addresses by */
-struct limits;	  /* limits.h: how much, and what was refused */
-struct metrics;	  /* metrics.h: what is counted */
-struct names;	  /* names.h: of addresses that came without */
-struct site;	  /* web/web.h: pages */
+struct collector;   /* collect/collect.h: takes profiles of targets */
+struct debuginfo;   /* debuginfo.h: binaries, to name addresses by */
+struct limits;	    /* limits.h: how much, and what was refused */
+struct metrics;	    /* metrics.h: what is counted */
+struct names;	    /* names.h: of addresses that came without */
+struct site;	    /* web/web.h: pages */
+struct collector;   /* collect/collect.h: takes profiles of targets */
+struct limits;	    /* limits.h: how much, and what was refused */
+struct metrics;	    /* metrics.h: what is counted */
+struct site;	    /* web/web.h: pages */
+struct regressions; /* regressions.h: looks for them in the background */
+
+struct warmer;
 
 struct server {
 	const struct server_options *options;
@@ -25,7 +32,9 @@ struct server {
 	struct limits *limits;
 	struct metrics *metrics;
 	struct site *site;
-	int64_t started; /* ns since 1970 */
+	struct regressions *regressions;
+	struct warmer *warmer; /* warmer.h */
+	int64_t started;       /* ns since 1970 */
 	atomic_bool is_stopping;
 	struct collector *collector;
 	struct desks desks;

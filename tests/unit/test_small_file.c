@@ -69,3 +69,18 @@ TEST(a_file_that_changes_has_another_version)
 	assert_false(file_version_same(&first, &longer));
 	assert_false(file_version_same(&first, &gone));
 }
+
+TEST(a_file_is_replaced_whole)
+{
+	const char *path = write_file("0123456789");
+	struct buf b = { 0 };
+	struct err e;
+
+	assert_true(small_file_write(path, STR("new"), &e));
+	assert_true(small_file_read(&b, path, 10, &e));
+	assert_string_equal(b.p, "new");
+	assert_false(small_file_write("/nowhere/x", STR(""), &e));
+	assert_non_null(strstr(e.text, "/nowhere/x"));
+	unlink(path);
+	buf_release(&b);
+}

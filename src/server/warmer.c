@@ -1,0 +1,104 @@
+#include "server/warmer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "server/limits.h"
+#include "server/log.h"
+#include "server/when.h"
+
+enum { NICE = 10, FIRST_S = 1, INTERVAL_S = 150 };
+
+struct warmer {
+	struct server *server;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	atomic_bool is_stopping;
+};
+
+/* False: it is to end. */
+static bool pause_for(struct warmer *w, int seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	pthread_mutex_lock(&w->lock);
+	while (!atomic_load(&w->is_stopping) &&
+	       pthread_cond_timedwait(&w->wake, &w->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&w->lock);
+	return !atomic_load(&w->is_stopping);
+}
+
+static void warm(struct warmer *w)
+{
+	struct store_matcher cpu = { .name = STR("type"), .value = STR("cpu") };
+	int64_t now = time_now();
+	struct store_top_params params = {
+		.query = { .matchers = &cpu,
+			   .nmatchers = 1,
+			   .from = now - w->server->options->fleet_window,
+			   .to = now,
+			   .stop = &w->is_stopping },
+		.limit = 1,
+		.is_settled = true,
+	};
+	struct arena a = { 0 };
+	struct store_top top;
+	struct err e;
+
+	if (!limits_is_short(w->server->limits) &&
+	    !store_top(w->server->store, &params, &a, &top, &e) && e.kind == ERR_FORMAT)
+		log_error("the fleet's functions cannot be summed up: %s", e.text);
+	arena_release(&a);
+}
+
+static void *run(void *ctx)
+{
+	struct warmer *w = ctx;
+
+	/* Of this thread, and of those that it starts. */
+	setpriority(PRIO_PROCESS, 0, NICE);
+	for (int pause = FIRST_S; pause_for(w, pause); pause = INTERVAL_S)
+		warm(w);
+	return NULL;
+}
+
+struct warmer *warmer_start(struct server *s)
+{
+	struct warmer *w;
+
+	if (!s->options->fleet_window)
+		return NULL;
+	w = xcalloc(1, sizeof(*w));
+	w->server = s;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->wake, NULL);
+	if (pthread_create(&w->thread, NULL, run, w) != 0) {
+		log_error("there is no thread to sum up the fleet's functions");
+		pthread_mutex_destroy(&w->lock);
+		pthread_cond_destroy(&w->wake);
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void warmer_stop(struct warmer *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	atomic_store(&w->is_stopping, true);
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->wake);
+	free(w);
+}

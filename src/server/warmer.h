@@ -1,0 +1,13 @@
+/* warmer.h - keeps sums of the fleet's CPU profiles in memory (store/hot.h): every few minutes asks
+ * for the heaviest functions of the time that people ask for (--fleet-window), with low priority,
+ * so that whoever asks next finds all but the last minutes summed up. */
+#ifndef SERVER_WARMER_H
+#define SERVER_WARMER_H
+
+#include "server/server.h"
+
+/* NULL: it is not wanted. */
+struct warmer *warmer_start(struct server *s);
+void warmer_stop(struct warmer *w);
+
+#endif

@@ -10,7 +10,7 @@ const seconds = text => (text ? Date.parse(text) / 1000 : 0);
 const bytes = n => formatValue(n, "bytes");
 
 /** A table of a few rows: heads, [[cell…]…]; numbers are told by their head's sign, "#". */
-function plainTable(label, heads, rows) {
+export function plainTable(label, heads, rows) {
 	const isNumber = heads.map(head => head.endsWith("#")),
 		cell = (content, i) => h(i ? "td" : "th", { class: isNumber[i] ? "num" : null, scope: i ? null : "row" }, content);
 

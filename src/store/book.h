@@ -70,6 +70,9 @@ bool book_read_head(const struct book *b, struct str packed, struct book_head *h
 /* The sample types of a head: strings of the book, good as long as it is. */
 struct str book_type_name(const struct book *b, uint32_t head, uint32_t type);
 struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type);
+/* Of a head that is there: what its periods are of; "" if it does not say. */
+struct str book_period_type(const struct book *b, uint32_t head);
+struct str book_period_unit(const struct book *b, uint32_t head);
 /* How many there are; 0 of a head that is not there. */
 uint32_t book_ntypes(const struct book *b, uint32_t head);
 /* Which sample type `name` is, "" for the default one; NONE if the head, which may come from a
@@ -105,10 +108,12 @@ void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *
 /* ---- one function in packed profiles of one book */
 
 struct book_probe;
-/* Of a function by its whole name, as book_sum_functions tells it, which must stay: samples that
- * have it anywhere, or with `is_flat` those that are in it. */
-struct book_probe *book_probe_new(const struct book *b, struct str function, bool is_flat,
-				  struct naming *naming);
+/* Of functions by their whole names, as book_sum_functions tells them, which must stay: samples
+ * that have the first anywhere, those that are in it, or those whose stacks begin with all, from
+ * the root on. */
+enum probe_where { PROBE_ANYWHERE, PROBE_LEAF, PROBE_ROOT };
+struct book_probe *book_probe_new(const struct book *b, const struct str *functions, size_t n,
+				  enum probe_where where, struct naming *naming);
 void book_probe_free(struct book_probe *p);
 /* What such samples of a profile, whose head must be this, have of a type. The book may grow
  * between calls. */

@@ -1,4 +1,5 @@
-/* by.h - what a query's result is split by: "", "service", "type", a label, or "week". */
+/* by.h - what a query's result is split by: "", "service", "type", a label, or "week"; or several
+ * of them with a NUL between one and the next, and then so are the values. */
 #ifndef STORE_BY_H
 #define STORE_BY_H
 

@@ -25,7 +25,7 @@ void scan_pick(struct scan *scan, struct arena *a)
 
 bool scan_check_type(const struct scan *scan, struct err *e)
 {
-	for (size_t i = 1; i < scan->npicked; i++)
+	for (size_t i = 1; i < scan->npicked && !scan->q->may_mix_types; i++)
 		if (!str_eq(scan->picked[0].type, scan->picked[i].type))
 			return err_set(e, ERR_USAGE,
 				       "profiles of several types are there, as %.*s and %.*s; "

@@ -294,12 +294,27 @@ static bool add_value(struct charting *c, const struct scan_row *row, uint32_t l
 
 /* ---- values of a profile */
 
+static struct book_probe *new_probe(struct charting *c)
+{
+	const struct store_series_params *p = c->params;
+
+	if (p->ncall_site)
+		return book_probe_new(c->book->book, p->call_site, p->ncall_site, PROBE_ROOT,
+				      &c->naming);
+	return book_probe_new(c->book->book, &p->function, 1,
+			      p->is_flat ? PROBE_LEAF : PROBE_ANYWHERE, &c->naming);
+}
+
+static bool has_functions(const struct store_series_params *p)
+{
+	return p->function.n || p->ncall_site;
+}
+
 static bool function_value(struct charting *c, const struct scan_row *row, uint32_t type,
 			   double *value, struct err *e)
 {
 	if (!c->probe)
-		c->probe = book_probe_new(c->book->book, c->params->function, c->params->is_flat,
-					  &c->naming);
+		c->probe = new_probe(c);
 	/* In a run of differences most rows do not count. */
 	if (row->factors && row->factors[type] == 0) {
 		*value = 0;
@@ -360,7 +375,7 @@ static bool add_locked(struct charting *c, const struct scan_row *row, struct er
 	line = line_of(c, by_value(row->series, row->time, c->params->by, &c->scratch));
 	if (!learn(c, row, type, line, e))
 		return false;
-	if (c->params->function.n)
+	if (has_functions(c->params))
 		ok = function_value(c, row, type, &value, e);
 	else
 		ok = total_value(row, type, &value, e);
@@ -458,7 +473,7 @@ static bool series_once(struct store *s, const struct store_series_params *param
 			      .naming.by = s->namer };
 	struct scan scan = { .s = s,
 			     .q = &params->query,
-			     .has_data = params->function.n,
+			     .has_data = has_functions(params),
 			     .as_type = params->how == STORE_AS_TYPE,
 			     .step = params->step > 0 ? params->step : 1,
 			     .each = add_row,

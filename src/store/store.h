@@ -175,6 +175,8 @@ struct store_query {
 	int64_t from, to;	 /* nanoseconds; both belong to it */
 	uint64_t limit;		 /* the newest so many; 0: all */
 	const atomic_bool *stop; /* or NULL */
+	/* Sums may be of profiles of several types: who asks knows that they mean the same. */
+	bool may_mix_types;
 };
 
 /* In order of time. */
@@ -221,14 +223,34 @@ struct store_name {
 bool store_names(struct store *s, const struct store_query *q, struct str of, struct arena *a,
 		 struct store_name **names, size_t *n, struct err *e);
 
+/* Series, and what their newest profiles have: for those who list what may be asked for. */
+struct store_sample_type {
+	struct str type, unit, period_type, period_unit;
+};
+struct store_listed {
+	struct str service, type;
+	const struct store_label *labels; /* sorted by key */
+	size_t nlabels;
+	const struct store_sample_type *types; /* none of what is no profile */
+	size_t ntypes;
+};
+/* Those that the query, whose times may be 0 for all, finds profiles of; by service, in the order
+ * in which they came. */
+bool store_list(struct store *s, const struct store_query *q, struct arena *a,
+		struct store_listed **series, size_t *n, struct err *e);
+
 /* Values over time: the total of a sample type, or of those samples that have a function. */
 struct store_series_params {
 	struct store_query query;
-	struct str by; /* a label, "service" or "type": one line for each; "": one in all */
+	struct str by; /* a label, "service" or "type": one line for each; "": one in all. Several
+			  have a NUL between them, and so have the names of their lines */
 	struct str sample_type; /* "": the default one */
 	struct str function;	/* "": the whole profile */
 	bool is_flat;		/* of the function: itself only */
-	int64_t step;		/* nanoseconds; points are at multiples of it */
+	/* Instead of one function: only samples whose stacks begin with these, from the root on. */
+	const struct str *call_site;
+	size_t ncall_site;
+	int64_t step;	 /* nanoseconds; points are at multiples of it */
 	bool has_levels; /* then there are points, with a level only, between those of a series */
 	enum store_sum how;
 };

@@ -91,6 +91,16 @@ struct str book_type_unit(const struct book *b, uint32_t head, uint32_t type)
 	return b->strings.at[b->types.at[b->heads.at[head].first + type].unit];
 }
 
+struct str book_period_type(const struct book *b, uint32_t head)
+{
+	return b->strings.at[b->heads.at[head].period_type.type];
+}
+
+struct str book_period_unit(const struct book *b, uint32_t head)
+{
+	return b->strings.at[b->heads.at[head].period_type.unit];
+}
+
 uint32_t book_ntypes(const struct book *b, uint32_t head)
 {
 	return head < b->heads.n ? b->heads.at[head].n : 0;

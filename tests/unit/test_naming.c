@@ -193,26 +193,40 @@ static const char *top_text(struct place *p, const char *service)
 	return p->w.text.p;
 }
 
-static double series_value(struct place *p, const char *service, const char *function, bool is_flat)
+static double sum_of_series(struct place *p, const char *service, struct store_series_params params)
 {
 	struct store_matcher m = by_service(service);
-	struct store_series_params params = {
-		.query = { .matchers = &m, .nmatchers = 1, .to = INT64_MAX },
-		.function = str_of(function),
-		.is_flat = is_flat,
-		.step = INT64_C(1000) * SECOND,
-	};
 	struct store_line *lines;
 	struct err e;
 	double sum = 0;
 	size_t n;
 
+	params.query = (struct store_query){ .matchers = &m, .nmatchers = 1, .to = INT64_MAX };
+	params.step = INT64_C(1000) * SECOND;
 	if (!store_series(p->store, &params, &p->w.arena, &lines, &n, &e))
 		fail_msg("%s", e.text);
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < lines[i].n; k++)
 			sum += lines[i].points[k].value;
 	return sum;
+}
+
+static double series_value(struct place *p, const char *service, const char *function, bool is_flat)
+{
+	return sum_of_series(
+		p, service,
+		(struct store_series_params){ .function = str_of(function), .is_flat = is_flat });
+}
+
+/* Of stacks that begin with functions, as "main;work", from the root on. */
+static double call_site_value(struct place *p, const char *service, const char *functions)
+{
+	struct str list[8], rest = str_of(functions);
+	struct store_series_params params = { .call_site = list };
+
+	while (rest.n)
+		list[params.ncall_site++] = str_cut(&rest, ';');
+	return sum_of_series(p, service, params);
 }
 
 TEST(what_has_no_names_is_told_by_its_binary)
@@ -250,6 +264,26 @@ TEST(merges_top_and_series_have_names)
 	assert_true(series_value(&p, "shop", "caller", true) == 0);
 	assert_true(series_value(&p, "shop", "[shop]", true) == 10);
 	assert_int_equal(p.fake.nwaits, 0);
+	place_release(&p);
+}
+
+/* One location has both low and caller, and the one below it none of them. */
+TEST(call_sites_have_names)
+{
+	struct place p;
+
+	place_init(&p);
+	put(&p, "shop", 100, 0x400000, false);
+	assert_true(call_site_value(&p, "shop", "[shop]") == 15);
+	assert_true(call_site_value(&p, "shop", "[shop];[shop]") == 5);
+	assert_true(call_site_value(&p, "shop", "caller") == 0);
+	p.fake.is_ready = true;
+	assert_true(call_site_value(&p, "shop", "caller") == 15);
+	assert_true(call_site_value(&p, "shop", "caller;low") == 15);
+	assert_true(call_site_value(&p, "shop", "caller;low;[shop]") == 5);
+	assert_true(call_site_value(&p, "shop", "low") == 0);
+	assert_true(call_site_value(&p, "shop", "caller;caller") == 0);
+	assert_true(call_site_value(&p, "shop", "[shop]") == 0);
 	place_release(&p);
 }
 
@@ -318,14 +352,20 @@ TEST(names_that_linkers_know_become_readable)
 	struct err e;
 
 	place_init(&p);
-	x = folded(&p.w, "main;_Z4evilv 5\nmain;_Znot 2\n");
+	x = folded(&p.w, "main;_Z4evilv 3\nmain;_Z4evilv;_Z4evilv 2\nmain;_Znot 2\n");
 	new.created = SECOND;
 	assert_true(store_put(p.store, &new, &p.w.arena, &meta, &e));
 	assert_string_equal(top_text(&p, "shop"), "evil  5 5\n_Znot  2 2\nmain  0 7\n");
 	assert_true(series_value(&p, "shop", "evil", true) == 5);
 	assert_true(series_value(&p, "shop", "_Znot", true) == 2);
+	assert_true(call_site_value(&p, "shop", "main;evil") == 5);
+	assert_true(call_site_value(&p, "shop", "main;_Z4evilv") == 5);
+	assert_true(call_site_value(&p, "shop", "main;evil;evil") == 2);
+	assert_true(call_site_value(&p, "shop", "main;evil;main") == 0);
+	assert_true(call_site_value(&p, "shop", "evil") == 0);
 	x = merge(&p, "shop");
-	assert_string_equal(samples_text(&p.w, &x), "5: evil main\n2: _Znot main\n");
+	assert_string_equal(samples_text(&p.w, &x),
+			    "3: evil main\n2: evil evil main\n2: _Znot main\n");
 	assert_true(str_eq(profile_str(&x, x.functions[0].system_name), STR("_Z4evilv")) ||
 		    str_eq(profile_str(&x, x.functions[1].system_name), STR("_Z4evilv")) ||
 		    str_eq(profile_str(&x, x.functions[2].system_name), STR("_Z4evilv")));

@@ -96,22 +96,39 @@ static bool take_hex(struct parser *p, size_t n, uint32_t *out)
 	return true;
 }
 
-static bool take_rune(struct parser *p, struct buf *out)
+static bool take_rune(struct parser *p, size_t ndigits, struct buf *out)
 {
 	size_t start = p->at - 2;
 	uint32_t rune;
 
-	if (!take_hex(p, 4, &rune))
+	if (!take_hex(p, ndigits, &rune))
 		return false;
 	if (rune >= 0xd800 && rune <= 0xdfff)
 		return fail_at(p, start, "\\u%04x is half of a character", rune);
+	if (rune > 0x10ffff)
+		return fail_at(p, start, "\\U%08x is no character", rune);
 	out->n += utf8_encode(buf_room(out, UTF8_BYTES), rune);
+	return true;
+}
+
+static bool take_octal(struct parser *p, struct buf *out)
+{
+	unsigned byte = 0;
+
+	for (size_t i = 0; i < 3; i++, p->at++) {
+		char c = p->at < p->text.n ? p->text.p[p->at] : 0;
+
+		if (c < '0' || c > '7')
+			return fail_at(p, p->at, "%zu octal digits are missing", 3 - i);
+		byte = byte * 8 + (unsigned)(c - '0');
+	}
+	buf_char(out, (char)byte);
 	return true;
 }
 
 static bool take_escape(struct parser *p, struct buf *out)
 {
-	static const char letters[] = "\\\"ntr'", meant[] = "\\\"\n\t\r'";
+	static const char letters[] = "\\\"'ntrabfv", meant[] = "\\\"'\n\t\r\a\b\f\v";
 	char c = p->at < p->text.n ? p->text.p[p->at++] : 0;
 	const char *letter = c ? strchr(letters, c) : NULL;
 	uint32_t byte;
@@ -120,8 +137,12 @@ static bool take_escape(struct parser *p, struct buf *out)
 		buf_char(out, meant[letter - letters]);
 		return true;
 	}
-	if (c == 'u')
-		return take_rune(p, out);
+	if (c == 'u' || c == 'U')
+		return take_rune(p, c == 'u' ? 4 : 8, out);
+	if (c >= '0' && c <= '3') {
+		p->at--;
+		return take_octal(p, out);
+	}
 	if (c != 'x') {
 		p->at -= c != 0;
 		return fail_at(p, p->at, "a backslash before %s means nothing; write \\\\ for one",
@@ -172,7 +193,7 @@ static struct str take_bare(struct parser *p, const char *ends)
 
 static bool is_quote(const struct parser *p)
 {
-	return is_at(p, '"') || is_at(p, '`');
+	return is_at(p, '"') || is_at(p, '`') || is_at(p, '\'');
 }
 
 static bool take_name(struct parser *p, struct str *name)
@@ -319,7 +340,7 @@ static void print_name(struct buf *out, struct str name)
 	bool is_plain = name.n;
 
 	for (size_t i = 0; i < name.n; i++)
-		is_plain &= name.p[i] > ' ' && !strchr("=!~<>,{}\"`\\", name.p[i]);
+		is_plain &= name.p[i] > ' ' && !strchr("=!~<>,{}\"'`\\", name.p[i]);
 	if (is_plain)
 		buf_str(out, name);
 	else

@@ -4,9 +4,10 @@
  * other is a label, and a label that is not there is "". The operators are = != and, with a regular
  * expression that must match all of the value, =~ !~.
  *
- * Names and values may stand in quotes: "..." with \\ \" \n \t \r \xHH \uHHHH, or `...` as it is.
- * Without quotes they end at a comma (names at an operator too), and blanks around them do not
- * count. The braces may be left out: service=a,version=~1.* means the same as above.
+ * Names and values may stand in quotes, as in PromQL: "..." or '...' with \\ \" \' \a \b \f \n \r
+ * \t \v \ooo \xHH \uHHHH \UHHHHHHHH, or `...` as it is. Without quotes they end at a comma (names
+ * at an operator too), and blanks around them do not count. The braces may be left out:
+ * service=a,version=~1.* means the same as above.
  */
 #ifndef SERVER_SELECTOR_H
 #define SERVER_SELECTOR_H

@@ -43,6 +43,16 @@ TEST(braces_quotes_and_operators)
 	READS("{a=\"\\x41\\u00e9\\n\\t\\r\\\"\"}", "{a=\"A\xc3\xa9\\x0a\\x09\\x0d\\\"\"}");
 }
 
+TEST(escapes_of_promql)
+{
+	READS("{a='b\\'\"', c=\"it's\"}", "{a=\"b'\\\"\", c=\"it's\"}");
+	READS("{a=\"\\a\\b\\f\\v\\101\\U0001f525\"}",
+	      "{a=\"\\x07\\x08\\x0c\\x0bA\xf0\x9f\x94\xa5\"}");
+	FAILS("{a=\"\\18\"}", "octal digits");
+	FAILS("{a=\"\\U00110000\"}", "is no character");
+	FAILS("{a='b}", "the ' that ends the text is missing");
+}
+
 TEST(everything)
 {
 	READS("", "{}");

@@ -49,3 +49,22 @@ bool hex_decode(struct buf *out, struct str text)
 	}
 	return text.n % 2 == 0;
 }
+
+void base64_put(struct buf *out, struct str bytes)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < bytes.n; i += 3) {
+		unsigned char in[3] = { 0 };
+		size_t n = bytes.n - i < 3 ? bytes.n - i : 3;
+		uint32_t v;
+
+		memcpy(in, bytes.p + i, n);
+		v = (uint32_t)in[0] << 16 | (uint32_t)in[1] << 8 | in[2];
+		buf_char(out, digits[v >> 18]);
+		buf_char(out, digits[v >> 12 & 63]);
+		buf_char(out, n > 1 ? digits[v >> 6 & 63] : '=');
+		buf_char(out, n > 2 ? digits[v & 63] : '=');
+	}
+}

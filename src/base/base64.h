@@ -1,4 +1,4 @@
-/* base64.h - bytes that came as text. */
+/* base64.h - bytes as text. */
 #ifndef BASE_BASE64_H
 #define BASE_BASE64_H
 
@@ -8,5 +8,7 @@
  * with either alphabet, padded or not; pairs of hexadecimal digits. */
 bool base64_decode(struct buf *out, struct str text);
 bool hex_decode(struct buf *out, struct str text);
+/* As base64, with padding. */
+void base64_put(struct buf *out, struct str bytes);
 
 #endif

@@ -90,6 +90,14 @@ static inline bool wire_next(struct wire *w, struct field *f)
 	}
 }
 
+static inline double wire_double(const struct field *f)
+{
+	double d;
+
+	memcpy(&d, &f->value, sizeof(d));
+	return d;
+}
+
 /* ---- writing */
 
 static inline void put_varint(struct buf *b, uint64_t v)
@@ -120,6 +128,21 @@ static inline void put_bytes(struct buf *b, unsigned field, struct str s)
 	put_varint(b, (uint64_t)field << 3 | WIRE_BYTES);
 	put_varint(b, s.n);
 	buf_str(b, s);
+}
+
+static inline void put_fixed64(struct buf *b, uint64_t bits)
+{
+	for (unsigned shift = 0; shift < 64; shift += 8)
+		buf_char(b, (char)(bits >> shift));
+}
+
+static inline void put_double(struct buf *b, unsigned field, double d)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &d, sizeof(bits));
+	put_varint(b, (uint64_t)field << 3 | WIRE_FIXED64);
+	put_fixed64(b, bits);
 }
 
 /* Appends a finished message to its parent, and empties it. */

@@ -19,32 +19,24 @@ enum {
 
 /* ---- JSON (numbers are those of v1.10) */
 
-#define INT(name, number)                         \
-	{                                         \
-		name, number, WIRE_KIND_INT, NULL \
-	}
-#define TEXT(name, number)                           \
-	{                                            \
-		name, number, WIRE_KIND_STRING, NULL \
-	}
-#define MESSAGE(name, number, of)                              \
-	{                                                      \
-		name, number, WIRE_KIND_MESSAGE, &message_##of \
-	}
+#define INT(name, number) WIRE_FIELD(name, number, WIRE_KIND_INT)
+#define TEXT(name, number) WIRE_FIELD(name, number, WIRE_KIND_STRING)
+#define MESSAGE(name, number, of) \
+	WIRE_FIELD(name, number, WIRE_KIND_MESSAGE, .message = &message_##of)
 #define FIELDS(of, title, ...)                                                 \
 	static const struct wire_field fields_##of[] = { __VA_ARGS__, { 0 } }; \
-	static const struct wire_message message_##of = { title, fields_##of }
+	static const struct wire_message message_##of = { .name = title, .fields = fields_##of }
 
-FIELDS(value, "AnyValue", TEXT("string_value", 1), { "bool_value", 2, WIRE_KIND_BOOL, NULL },
-       INT("int_value", 3), { "double_value", 4, WIRE_KIND_DOUBLE, NULL },
+FIELDS(value, "AnyValue", TEXT("string_value", 1), WIRE_FIELD("bool_value", 2, WIRE_KIND_BOOL),
+       INT("int_value", 3), WIRE_FIELD("double_value", 4, WIRE_KIND_DOUBLE),
        INT("string_value_strindex", 8));
 FIELDS(key_value, "KeyValue", TEXT("key", 1), MESSAGE("value", 2, value));
 FIELDS(resource, "Resource", MESSAGE("attributes", 1, key_value));
 FIELDS(value_type, "ValueType", INT("type_strindex", 1), INT("unit_strindex", 2));
 FIELDS(sample, "Sample", INT("stack_index", 1), INT("attribute_indices", 2), INT("link_index", 3),
-       INT("values", 4), { "timestamps_unix_nano", 5, WIRE_KIND_FIXED64, NULL });
+       INT("values", 4), WIRE_FIELD("timestamps_unix_nano", 5, WIRE_KIND_FIXED64));
 FIELDS(profile, "Profile", MESSAGE("sample_type", 1, value_type), MESSAGE("samples", 2, sample),
-       { "time_unix_nano", 3, WIRE_KIND_FIXED64, NULL }, INT("duration_nano", 4),
+       WIRE_FIELD("time_unix_nano", 3, WIRE_KIND_FIXED64), INT("duration_nano", 4),
        MESSAGE("period_type", 5, value_type), INT("period", 6), INT("attribute_indices", 11));
 FIELDS(scope, "ScopeProfiles", MESSAGE("profiles", 2, profile));
 FIELDS(resources, "ResourceProfiles", MESSAGE("resource", 1, resource),
@@ -56,7 +48,8 @@ FIELDS(location, "Location", INT("mapping_index", 1), INT("address", 2), MESSAGE
        INT("attribute_indices", 4));
 FIELDS(function, "Function", INT("name_strindex", 1), INT("system_name_strindex", 2),
        INT("filename_strindex", 3), INT("start_line", 4));
-FIELDS(link, "Link", { "trace_id", 1, WIRE_KIND_HEX, NULL }, { "span_id", 2, WIRE_KIND_HEX, NULL });
+FIELDS(link, "Link", WIRE_FIELD("trace_id", 1, WIRE_KIND_HEX),
+       WIRE_FIELD("span_id", 2, WIRE_KIND_HEX));
 FIELDS(attribute, "KeyValueAndUnit", INT("key_strindex", 1), MESSAGE("value", 2, value),
        INT("unit_strindex", 3));
 FIELDS(stack, "Stack", INT("location_indices", 1));
@@ -67,7 +60,8 @@ FIELDS(dictionary, "ProfilesDictionary", MESSAGE("mapping_table", 1, mapping),
 static const struct wire_field fields_request[] = { MESSAGE("resource_profiles", 1, resources),
 						    MESSAGE("dictionary", 2, dictionary),
 						    { 0 } };
-const struct wire_message otlp_request_message = { "ExportProfilesServiceRequest", fields_request };
+const struct wire_message otlp_request_message = { .name = "ExportProfilesServiceRequest",
+						   .fields = fields_request };
 
 /* ---- answers */
 

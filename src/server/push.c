@@ -13,24 +13,26 @@
 
 enum { SERIES = 1, LABELS = 1, SAMPLES = 2, NAME = 1, VALUE = 2, RAW_PROFILE = 1 };
 
-static const struct wire_field label_fields[] = { { "name", NAME, WIRE_KIND_STRING, NULL },
-						  { "value", VALUE, WIRE_KIND_STRING, NULL },
+static const struct wire_field label_fields[] = { WIRE_FIELD("name", NAME, WIRE_KIND_STRING),
+						  WIRE_FIELD("value", VALUE, WIRE_KIND_STRING),
 						  { 0 } };
-static const struct wire_message label_message = { "LabelPair", label_fields };
+static const struct wire_message label_message = { .name = "LabelPair", .fields = label_fields };
 static const struct wire_field sample_fields[] = {
-	{ "raw_profile", RAW_PROFILE, WIRE_KIND_BYTES, NULL }, { 0 }
+	WIRE_FIELD("raw_profile", RAW_PROFILE, WIRE_KIND_BYTES), { 0 }
 };
-static const struct wire_message sample_message = { "RawSample", sample_fields };
+static const struct wire_message sample_message = { .name = "RawSample", .fields = sample_fields };
 static const struct wire_field series_fields[] = {
-	{ "labels", LABELS, WIRE_KIND_MESSAGE, &label_message },
-	{ "samples", SAMPLES, WIRE_KIND_MESSAGE, &sample_message },
+	WIRE_FIELD("labels", LABELS, WIRE_KIND_MESSAGE, .message = &label_message),
+	WIRE_FIELD("samples", SAMPLES, WIRE_KIND_MESSAGE, .message = &sample_message),
 	{ 0 }
 };
-static const struct wire_message series_message = { "RawProfileSeries", series_fields };
+static const struct wire_message series_message = { .name = "RawProfileSeries",
+						    .fields = series_fields };
 static const struct wire_field request_fields[] = {
-	{ "series", SERIES, WIRE_KIND_MESSAGE, &series_message }, { 0 }
+	WIRE_FIELD("series", SERIES, WIRE_KIND_MESSAGE, .message = &series_message), { 0 }
 };
-static const struct wire_message request_message = { "PushRequest", request_fields };
+static const struct wire_message request_message = { .name = "PushRequest",
+						     .fields = request_fields };
 
 struct push {
 	struct call *c;

@@ -4,6 +4,7 @@
  * what the page will ask for first are part of the file. What it asks for later is not there. */
 #include "web/html.h"
 
+#include "base/base64.h"
 #include "base/version.h"
 #include "web/assets.h"
 #include "web/bundle.h"
@@ -21,25 +22,6 @@ struct page {
 };
 
 /* ---- data */
-
-static void put_base64(struct buf *out, struct str bytes)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < bytes.n; i += 3) {
-		unsigned char in[3] = { 0 };
-		size_t n = bytes.n - i < 3 ? bytes.n - i : 3;
-		uint32_t v;
-
-		memcpy(in, bytes.p + i, n);
-		v = (uint32_t)in[0] << 16 | (uint32_t)in[1] << 8 | in[2];
-		buf_char(out, digits[v >> 18]);
-		buf_char(out, digits[v >> 12 & 63]);
-		buf_char(out, n > 1 ? digits[v >> 6 & 63] : '=');
-		buf_char(out, n > 2 ? digits[v & 63] : '=');
-	}
-}
 
 /* What the page asks for, without `min`, of which a file knows nothing. */
 static const struct {
@@ -65,7 +47,7 @@ static bool put_answer(struct buf *out, struct api_call *q, size_t i, struct err
 	buf_printf(out, "%s\"%s\":", i ? ",\n" : "", requests[i].key);
 	if (ok && requests[i].is_binary) {
 		buf_char(out, '"');
-		put_base64(out, buf_view(&answer));
+		base64_put(out, buf_view(&answer));
 		buf_char(out, '"');
 	} else if (ok) {
 		buf_str(out, buf_view(&answer)); /* escape_json leaves no '<' in it */

@@ -5,17 +5,17 @@
 
 static const struct wire_message message;
 static const struct wire_field fields[] = {
-	{ "a_number", 1, WIRE_KIND_INT, NULL },
-	{ "flag", 2, WIRE_KIND_BOOL, NULL },
-	{ "time_unix_nano", 3, WIRE_KIND_FIXED64, NULL },
-	{ "real", 4, WIRE_KIND_DOUBLE, NULL },
-	{ "text", 5, WIRE_KIND_STRING, NULL },
-	{ "bytes", 6, WIRE_KIND_BYTES, NULL },
-	{ "trace_id", 7, WIRE_KIND_HEX, NULL },
-	{ "inner", 8, WIRE_KIND_MESSAGE, &message },
+	WIRE_FIELD("a_number", 1, WIRE_KIND_INT),
+	WIRE_FIELD("flag", 2, WIRE_KIND_BOOL),
+	WIRE_FIELD("time_unix_nano", 3, WIRE_KIND_FIXED64),
+	WIRE_FIELD("real", 4, WIRE_KIND_DOUBLE),
+	WIRE_FIELD("text", 5, WIRE_KIND_STRING),
+	WIRE_FIELD("bytes", 6, WIRE_KIND_BYTES),
+	WIRE_FIELD("trace_id", 7, WIRE_KIND_HEX),
+	WIRE_FIELD("inner", 8, WIRE_KIND_MESSAGE, .message = &message),
 	{ 0 },
 };
-static const struct wire_message message = { "Message", fields };
+static const struct wire_message message = { .name = "Message", .fields = fields };
 
 static void assert_wire(const char *json, struct str want)
 {
@@ -81,7 +81,7 @@ TEST(errors_name_the_field_and_the_place)
 	assert_wrong("{\"aNumber\":\"x\"}",
 		     "Message as JSON: a_number: no whole number of 64 bits at byte 14");
 	assert_wrong("{\"inner\":[{\"flag\":1}]}",
-		     "Message as JSON: unexpected character at byte 18");
+		     "Message as JSON: inner: flag: unexpected character at byte 18");
 	assert_wrong("{\"bytes\":\"*\"}", "Message as JSON: bytes: no base64 at byte 12");
 	assert_wrong("{\"traceId\":\"0\"}",
 		     "Message as JSON: trace_id: no hexadecimal text at byte 14");
@@ -100,4 +100,48 @@ TEST(depth_is_limited)
 	assert_non_null(strstr(e.text, "nested too deeply"));
 	buf_release(&json);
 	buf_release(&out);
+}
+
+TEST(answers_become_json)
+{
+	static const struct wire_field name[] = { WIRE_FIELD("name", 1, WIRE_KIND_STRING), { 0 } };
+	static const struct wire_message leaf = { .fields = name };
+	static const struct wire_field answer[] = {
+		WIRE_FIELD("labels_set", 1, WIRE_KIND_STRING, .is_repeated = true),
+		WIRE_FIELD("tree", 2, WIRE_KIND_BYTES),
+		WIRE_FIELD("values", 3, WIRE_KIND_INT, .is_repeated = true),
+		WIRE_FIELD("value", 4, WIRE_KIND_DOUBLE),
+		WIRE_FIELD("is_on", 5, WIRE_KIND_BOOL),
+		WIRE_FIELD("leaf", 6, WIRE_KIND_MESSAGE, .message = &leaf),
+		WIRE_FIELD("size", 7, WIRE_KIND_UINT),
+		{ 0 },
+	};
+	const struct wire_message m = { .fields = answer };
+	struct buf proto = { 0 }, inner = { 0 }, json = { 0 };
+
+	assert_true(wire_to_json(&json, &m, STR("")));
+	assert_true(str_eq(buf_view(&json), STR("{}")));
+	/* Fields of one kind need not stand together. */
+	put_bytes(&proto, 1, STR("a"));
+	put_bytes(&proto, 2, STR("\x01\x02\xff\xfe"));
+	put_bytes(&proto, 1, STR("b\""));
+	put_varint(&inner, 1);
+	put_varint(&inner, (uint64_t)-2);
+	put_message(&proto, 3, &inner);
+	put_number(&proto, 3, 3);
+	put_double(&proto, 4, 0.25);
+	put_number(&proto, 5, 1);
+	put_bytes(&inner, 1, STR("x"));
+	put_message(&proto, 6, &inner);
+	put_number(&proto, 7, UINT64_MAX);
+	json.n = 0;
+	assert_true(wire_to_json(&json, &m, buf_view(&proto)));
+	buf_char(&json, '\0');
+	assert_string_equal(json.p, "{\"labelsSet\":[\"a\",\"b\\\"\"],\"tree\":\"AQL//g==\","
+				    "\"values\":[\"1\",\"-2\",\"3\"],\"value\":0.25,\"isOn\":true,"
+				    "\"leaf\":{\"name\":\"x\"},\"size\":\"18446744073709551615\"}");
+	assert_false(wire_to_json(&json, &m, STR("\x0a\x05")));
+	buf_release(&proto);
+	buf_release(&inner);
+	buf_release(&json);
 }

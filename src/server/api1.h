@@ -124,7 +124,7 @@ bool format_options(const struct request *q, struct analyze_options *o, struct e
 bool format_reply(struct request *q, const struct profile *p, const char *filename, struct buf *out,
 		  struct err *e);
 /* A report of the profile; `into` is for those that print nothing. */
-bool format_report(struct request *q, const struct profile *p, const struct report *report,
+bool format_report(struct call *c, const struct profile *p, const struct report *report,
 		   const struct analyze_options *o, void *into, struct buf *out, struct err *e);
 
 #endif

@@ -129,7 +129,7 @@ static bool count_part(struct diff *d, struct diff_side *side, const struct stor
 
 	strings_init(&strings);
 	ok = merge(d, side, query, &scratch, &strings, &merged, e) &&
-	     (format_report(d->q, &merged.profile, &report_count, &d->options, &c, &none, e) ||
+	     (format_report(d->q->c, &merged.profile, &report_count, &d->options, &c, &none, e) ||
 	      err_wrap(e, "%s", side->name));
 	if (ok) {
 		c.source.name = side->name;

@@ -4,6 +4,7 @@
 
 #include "analyze/analyze.h"
 #include "http/content.h"
+#include "server/flame.h"
 #include "server/gate.h"
 
 enum { USUAL_FUNCTIONS = 100, USUAL_BOXES = 10000 };
@@ -73,19 +74,19 @@ static uint64_t report_memory(const struct profile *p)
 	       p->nfunctions * UINT64_C(512);
 }
 
-bool format_report(struct request *q, const struct profile *p, const struct report *report,
+bool format_report(struct call *c, const struct profile *p, const struct report *report,
 		   const struct analyze_options *o, void *into, struct buf *out, struct err *e)
 {
+	const atomic_bool *stop = c->http->abandoned;
 	struct session s = { .profile = *p, .threads = 1 };
 	struct analyze_request request = {
-		.report = report, .argument = "", .options = o, .into = into, .stop = q->stop
+		.report = report, .argument = "", .options = o, .into = into, .stop = stop
 	};
 	struct buf warnings = { 0 };
-	bool ok = gate_take(q->c, report_memory(p)) &&
-		  analyze_report(&s, &request, out, &warnings, e);
+	bool ok = gate_take(c, report_memory(p)) && analyze_report(&s, &request, out, &warnings, e);
 
 	buf_release(&warnings);
-	if (stop_asked(q->stop))
+	if (stop_asked(stop))
 		return err_set(e, ERR_IO, "nobody waits for the answer any more");
 	return ok;
 }
@@ -129,7 +130,7 @@ bool format_reply(struct request *q, const struct profile *p, const char *filena
 	}
 	if (f->json != &json_flame)
 		o.nodecount = limit->is_set ? limit->number : USUAL_FUNCTIONS;
-	if (!format_report(q, p, f->json ? f->json : report_find(f->report), &o, q, out, e))
+	if (!format_report(q->c, p, f->json ? f->json : report_find(f->report), &o, q, out, e))
 		return false;
 	if (f == formats)
 		reply_file(q->c, out, filename);
@@ -175,69 +176,12 @@ static bool run_json_top(struct buf *out, struct report_run *r, struct err *e)
 
 /* ---- JSON of a flame graph */
 
-struct flame {
-	struct report_run *r;
-	struct frames frames;
-	struct path_tree tree;
-	uint32_t *name_of;	       /* by node of frames: in the answer, from 1; 0: not there */
-	int64_t *own_now, *own_before; /* by path: without its callees */
-};
-
-static void grow(struct flame *f, uint32_t max_boxes)
-{
-	struct report_run *r = f->r;
-	struct graph_params params = { .keep = r->params->keep };
-	struct path_side side = {
-		.p = r->p, .frames = &f->frames, .value = r->params->value, .mean = r->params->mean
-	};
-
-	graph_frames(r->a, &f->frames, r->p, &params);
-	path_tree_grow(r->a, &f->tree, &side, 1,
-		       &(struct path_params){ .fraction = MIN_FRACTION,
-					      .max_paths = max_boxes,
-					      .pivot = NONE,
-					      .threads = r->params->threads,
-					      .stop = r->params->stop });
-}
-
-static void count_own(struct flame *f)
-{
-	uint32_t n = f->tree.npaths;
-
-	f->own_now = arena_many(f->r->a, n, int64_t);
-	f->own_before = arena_many(f->r->a, n, int64_t);
-	for (uint32_t i = n; i-- > 0;) {
-		const struct path *p = &f->tree.paths[i];
-
-		f->own_now[i] = int_add(f->own_now[i], int_add(p->now, int_neg(p->lost_now)));
-		f->own_before[i] =
-			int_add(f->own_before[i], int_add(p->before, int_neg(p->lost_before)));
-		if (!i)
-			continue;
-		f->own_now[p->parent] = int_add(f->own_now[p->parent], int_neg(p->now));
-		f->own_before[p->parent] = int_add(f->own_before[p->parent], int_neg(p->before));
-	}
-}
-
 static void put_functions(struct flame *f, struct buf *out)
 {
-	uint32_t n = 0;
-
-	f->name_of = arena_many(f->r->a, f->frames.nnodes + 1, uint32_t);
 	buf_puts(out, ",\"functions\":[");
-	for (uint32_t i = 1; i < f->tree.npaths; i++) {
-		uint32_t frame = f->tree.paths[i].frame;
-		struct buf text = { 0 };
-		struct node_info info;
-
-		if (f->name_of[frame])
-			continue;
-		f->name_of[frame] = ++n;
-		frames_info(&f->frames, f->r->p, frame, &info);
-		node_info_text(&text, f->r->p, &info);
-		buf_puts(out, n > 1 ? ",\n" : "\n");
-		json_put(out, buf_view(&text));
-		buf_release(&text);
+	for (uint32_t i = 0; i < f->nnames; i++) {
+		buf_puts(out, i ? ",\n" : "\n");
+		json_put(out, f->names[i]);
 	}
 	buf_char(out, ']');
 }
@@ -259,9 +203,8 @@ static void put_boxes(const struct flame *f, struct buf *out)
 		const struct path *p = &f->tree.paths[i];
 
 		buf_printf(out, "%s[%lld,%lld,%lld,%lld", i ? ",\n" : "\n",
-			   i ? (long long)p->parent : -1,
-			   i ? (long long)f->name_of[p->frame] - 1 : -1, (long long)p->now,
-			   (long long)f->own_now[i]);
+			   i ? (long long)p->parent : -1, i ? (long long)f->name_of[i] : -1,
+			   (long long)p->now, (long long)f->own_now[i]);
 		if (f->tree.has_base)
 			buf_printf(out, ",%lld,%lld", (long long)p->before,
 				   (long long)f->own_before[i]);
@@ -274,13 +217,12 @@ static bool run_json_flame(struct buf *out, struct report_run *r, struct err *e)
 {
 	const struct request *q = r->params->into;
 	const struct value *limit = request_param(q, "limit");
-	struct flame f = { .r = r };
+	struct flame f;
 
 	(void)e;
-	grow(&f, limit->is_set ? (uint32_t)limit->number : USUAL_BOXES);
+	flame_grow(&f, r, limit->is_set ? (uint32_t)limit->number : USUAL_BOXES, MIN_FRACTION);
 	if (stop_asked(r->params->stop))
 		return true;
-	count_own(&f);
 	put_head(out, r);
 	put_cut(&f, out);
 	put_functions(&f, out);

@@ -141,7 +141,12 @@ static bool take_params(struct request *q, const struct http_target *t, struct e
 		struct str name = t->params[i].name;
 		size_t at = find_param(q->endpoint, name);
 
-		if (at == q->endpoint->nparams || (q->endpoint->params[at].flags & IS_PATH))
+		bool is_known =
+			at < q->endpoint->nparams && !(q->endpoint->params[at].flags & IS_PATH);
+
+		if (q->endpoint->is_lax && (!is_known || q->values[at].is_set))
+			continue;
+		if (!is_known)
 			return unknown_param(q->endpoint, name, e);
 		if (q->values[at].is_set)
 			return err_set(e, ERR_USAGE, "%.*s is given twice", STR_ARG(name));

@@ -63,6 +63,8 @@ struct endpoint {
 	const char *details; /* for the description */
 	const struct param *params;
 	size_t nparams;
+	bool is_lax; /* what nobody declared is passed over, and of repeated ones the first counts
+		      */
 	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
 	bool takes_body;    /* that is no form */
 	const char *types;  /* of other content that it may answer with; blanks between them */
@@ -80,7 +82,8 @@ struct endpoint {
 		each(merge) each(diff) each(top) each(series) each(keep) each(delete) each(stats) \
 			each(refusals) each(openapi) each(targets) each(capture)                  \
 				each(capture_state) each(unnamed) each(debuginfo) each(debugfile) \
-					each(regressions) each(regression)
+					each(regressions) each(regression) each(render)           \
+						each(render_diff) each(render_values)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

@@ -409,19 +409,26 @@ static bool check_body(struct call *c)
 
 static bool is_query(const struct visit *v)
 {
-	return v->route->role != ROLE_NONE && !is_ingest(v) &&
-	       (str_has_prefix(str_of(v->route->path), STR("/api/")) || is_symbolz(v) ||
-		(v->route->run == page_viewer && str_has_prefix(v->rest, STR("api/"))));
+	static const char *const prefixes[] = { "/api/", "/querier.v1.", "/pyroscope/" };
+
+	if (v->route->role == ROLE_NONE || is_ingest(v))
+		return false;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (str_has_prefix(str_of(v->route->path), str_of(prefixes[i])))
+			return true;
+	return is_symbolz(v) ||
+	       (v->route->run == page_viewer && str_has_prefix(v->rest, STR("api/")));
 }
 
 /* Those that are answered without reading many profiles need not wait for those that are not. */
 static bool is_heavy(const struct visit *v)
 {
-	static const char *const light[] = { "/api/0/version",	 "/api/0/services",
-					     "/api/1/stats",	 "/api/1/openapi.json",
-					     "/api/1/refusals",	 "/api/1/profiles/*",
-					     "/api/1/targets",	 "/api/1/capture/*",
-					     "/api/1/debuginfo", "/api/1/debuginfo/*" };
+	static const char *const light[] = {
+		"/api/0/version",      "/api/0/services",	  "/api/1/stats",
+		"/api/1/openapi.json", "/api/1/refusals",	  "/api/1/profiles/*",
+		"/api/1/targets",      "/api/1/capture/*",	  "/api/1/debuginfo",
+		"/api/1/debuginfo/*",  "/api/v1/status/buildinfo"
+	};
 
 	if (!is_query(v))
 		return false;

@@ -13,7 +13,7 @@ const path = () => new URL(page.url()).pathname;
 
 /** Drags over the chart from one minute to another. */
 async function drag(from, to, key) {
-	const { rect } = await stats(), x = minute => rect.x + 76 + minute / MINUTES * (rect.width - 88), y = rect.y + rect.height / 2;
+	const { rect } = await stats(), x = minute => rect.x + 92 + minute / MINUTES * (rect.width - 104), y = rect.y + rect.height / 2;
 
 	if (key)
 		await page.keyboard.down(key);

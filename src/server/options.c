@@ -36,11 +36,11 @@ static bool check_signs(const struct server_options *o, struct err *e)
 		const struct option_def *d = &rows[i];
 		bool is_number =
 			d->type == OPTION_INT || d->type == OPTION_TIME || d->type == OPTION_BYTES;
+		const void *value = (const char *)o + d->offset;
 
-		if (is_number && *(const int64_t *)((const char *)o + d->offset) < 0)
+		if (is_number && *(const int64_t *)value < 0)
 			return err_set(e, ERR_USAGE, "--%s must not be below 0", d->name);
-		if (d->type == OPTION_FLOAT &&
-		    !(*(const double *)((const char *)o + d->offset) >= 0))
+		if (d->type == OPTION_FLOAT && !(*(const double *)value >= 0))
 			return err_set(e, ERR_USAGE, "--%s must be 0 or more", d->name);
 	}
 	return true;

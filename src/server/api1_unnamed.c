@@ -187,9 +187,9 @@ static void put_binary(struct buf *out, struct request *q, const struct finding 
 	json_put(out, build_id);
 	buf_printf(out, ",\"addresses\":%llu,\"unnamed\":%llu,\"flat_share\":",
 		   (unsigned long long)b->naddresses, (unsigned long long)b->nunnamed);
-	json_number(out, f->total ? b->flat / f->total : 0);
+	json_number(out, f->total > 0 ? b->flat / f->total : 0);
 	buf_puts(out, ",\"share\":");
-	json_number(out, f->total ? b->cum / f->total : 0);
+	json_number(out, f->total > 0 ? b->cum / f->total : 0);
 	put_why(out, q, file, build_id);
 	buf_char(out, '}');
 }
@@ -203,7 +203,7 @@ static void put_findings(struct buf *out, struct request *q, struct finding *f)
 	for (size_t i = 0; i < f->binaries.n; i++)
 		n += f->binaries.at[i].nunnamed > 0;
 	buf_puts(out, "{\"unnamed_share\":");
-	json_number(out, f->total ? f->unnamed / f->total : 0);
+	json_number(out, f->total > 0 ? f->unnamed / f->total : 0);
 	buf_printf(out, ",\"total\":%zu,\"binaries\":[", n);
 	for (size_t i = 0; i < f->binaries.n && shown < limit; i++) {
 		if (!f->binaries.at[i].nunnamed)

@@ -1,10 +1,9 @@
 // The pages of kiln serve for all services: the heaviest functions, and what became slower.
 import { axe, equal, open, page, ready, setTheme, shoot, soon, test } from "./web_lib.mjs";
-import { MINUTES, START, mockMissing, push, serveFleet } from "./web_fleet_lib.mjs";
+import { MINUTES, START, push, serveFleet } from "./web_fleet_lib.mjs";
 import { makeProfile } from "./web_proof_lib.mjs";
 
 const url = await serveFleet("--regression-window", "1h", "--regression-interval", "0", "--fleet-window", "0");
-await mockMissing(page, url);
 const state = key => page.evaluate(name => window.__ui.state[name] ?? null, key);
 const table = () => page.$$eval("table.plain tbody tr", rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim())));
 const field = label => page.locator("label.field", { has: page.getByText(label, { exact: true }) }).locator("select");

@@ -14,6 +14,7 @@
 #include "server/gate.h"
 #include "server/names.h"
 #include "server/options.h"
+#include "server/regressions.h"
 #include "server/routes.h"
 #include "server/scrape.h"
 #include "server/viewer.h"
@@ -74,12 +75,12 @@ static struct http_server *start(void)
 
 	o = server_defaults;
 	o.access_log = false;
+	o.data = dir;
 	s.options = &o;
 	desks_init(&s.desks);
 	if (!mkdtemp(dir) || !freopen("/dev/null", "w", stdout) || !gate_open(&s, "127.0.0.1", &e))
 		abort();
 	atexit(remove_folder);
-	viewer_open(&s);
 	s.store = store_open(&(struct store_params){ .dir = dir, .max_memory = 64 << 20 }, &e);
 	if (!s.store)
 		abort();
@@ -93,6 +94,7 @@ static struct http_server *start(void)
 	put_profile(s.store, "mail", "main;f 5\n", 1700000000000000000);
 	viewer_open(&s);
 	scrape_open(&s);
+	s.regressions = regressions_start(&s);
 	gate_set_http(&s, &params);
 	s.http = http_server_start(&params, &e);
 	if (!s.http)

@@ -401,7 +401,7 @@ static void trim_visual(struct trimmer *t, const uint32_t *kept)
 	}
 	trim_tags(t);
 	g->dropped_edges = trim_edges(t);
-	graph_sort_links(g);
+	graph_sort_links(g, t->params->stop);
 	remove_redundant_edges(t);
 }
 
@@ -422,7 +422,7 @@ static void trim(struct trimmer *t, const uint32_t *kept)
 		return;
 	trim_edges(t);
 	graph_link(t->a, g);
-	graph_sort_links(g);
+	graph_sort_links(g, t->params->stop);
 }
 
 void graph_build(struct arena *a, struct graph *g, const struct profile *p,

@@ -61,9 +61,9 @@ void graph_link(struct arena *a, struct graph *g)
 	}
 }
 
-void graph_sort_links(struct graph *g)
+void graph_sort_links(struct graph *g, const atomic_bool *stop)
 {
-	for (uint32_t i = 0; i < g->nnodes; i++) {
+	for (uint32_t i = 0; i < g->nnodes && !stop_asked(stop); i++) {
 		struct node *n = &g->nodes[i];
 
 		graph_sort_edges(g, n->in, n->nin);

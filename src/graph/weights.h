@@ -116,7 +116,7 @@ bool tags_exist(const struct profile *p);
 void graph_sort(struct graph *g, const struct profile *p, const struct graph_params *params);
 /* Lists each node's edges, in the order of g->edges. */
 void graph_link(struct arena *a, struct graph *g);
-/* Puts the heaviest first. */
-void graph_sort_links(struct graph *g);
+/* Puts the heaviest first. Once `stop` is set, the graph is of no use. */
+void graph_sort_links(struct graph *g, const atomic_bool *stop);
 
 #endif

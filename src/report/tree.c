@@ -47,7 +47,8 @@ static bool run(struct buf *out, struct report_run *r, struct err *e)
 	report_labels(out, r, !r->params->compact_labels);
 	buf_puts(out, "\n" SEPARATOR "      flat  flat%   sum%        cum   cum%   calls calls% + "
 		      "context \t \t \n");
-	for (uint32_t i = 0; i < g->norder && !stop_asked_at(r->params->stop, i); i++) {
+	/* A node may have thousands of callers. */
+	for (uint32_t i = 0; i < g->norder && !stop_asked(r->params->stop); i++) {
 		const struct node *n = &g->nodes[g->order[i]];
 
 		if (r->params->regex && !regex_match(r->params->regex, n->text))

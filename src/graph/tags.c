@@ -5,6 +5,7 @@
  *
  * Samples are taken in the order of their texts, so that a few sums for each node are all that is
  * written to, and what is too light to be shown is known, and forgotten, as soon as a text is done.
+ * Texts that are too light as a whole, as most are where there are many, are not looked at.
  */
 #include "graph/weights.h"
 
@@ -30,6 +31,7 @@ struct tag_count {
 	const struct tag_walk *walk;
 	uint32_t *text_of; /* by set: string of the joined labels; 0: none */
 	bool *has_numbers; /* by set */
+	bool *is_shown;	   /* by set: has it tags, and may they reach the cut? */
 	uint32_t *names;   /* by label: string, of numbers that are shown */
 	uint32_t *samples; /* in the order of their texts, then sets */
 	uint32_t nsamples; /* of those with anything to show */
@@ -152,29 +154,45 @@ static int compare_sets(const void *x, const void *y, void *ctx)
 }
 
 /* By set: where its samples begin. */
-static uint32_t *place_sets(struct arena *a, const struct tag_count *c)
+static uint32_t *place_sets(struct arena *a, struct tag_count *c)
 {
 	const struct profile *p = c->p;
 	uint32_t *sets = arena_many(a, p->nlabel_sets, uint32_t);
 	uint32_t *place = arena_many(a, p->nlabel_sets, uint32_t), at = 0;
 
 	for (uint32_t i = 0; i < p->nsamples; i++)
-		place[p->samples[i].labels]++;
+		place[p->samples[i].labels] += c->is_shown[p->samples[i].labels];
 	for (uint32_t s = 0; s < p->nlabel_sets; s++)
 		sets[s] = s;
-	qsort_r(sets, p->nlabel_sets, sizeof(*sets), compare_sets, (void *)(uintptr_t)c);
+	qsort_r(sets, p->nlabel_sets, sizeof(*sets), compare_sets, c);
 	for (uint32_t i = 0; i < p->nlabel_sets; i++) {
 		uint32_t n = place[sets[i]];
 
 		place[sets[i]] = at;
 		at += n;
 	}
+	c->nsamples = at;
 	return place;
 }
 
-static bool shows(const struct tag_count *c, uint32_t set)
+/* A tag weighs no more than all samples of its text. */
+static void choose_sets(struct arena *a, struct tag_count *c)
 {
-	return c->text_of[set] || c->has_numbers[set];
+	const struct profile *p = c->p;
+	uint64_t *weights = arena_many(a, p->strings->n, uint64_t); /* by text */
+	int64_t cut = c->walk->cut;
+
+	c->is_shown = arena_many(a, p->nlabel_sets, bool);
+	for (uint32_t i = 0; i < p->nsamples; i++) {
+		const struct sample *s = &p->samples[i];
+		uint64_t *sum = &weights[c->text_of[s->labels]];
+		uint64_t w = (uint64_t)int_abs(sample_values(p, s)[c->walk->params->value]);
+
+		*sum = *sum + w < w ? UINT64_MAX : *sum + w;
+	}
+	for (uint32_t s = 0; s < p->nlabel_sets; s++)
+		c->is_shown[s] = (c->text_of[s] || c->has_numbers[s]) &&
+				 (cut <= 0 || weights[c->text_of[s]] >= (uint64_t)cut);
 }
 
 static void order_samples(struct arena *a, struct tag_count *c)
@@ -183,11 +201,9 @@ static void order_samples(struct arena *a, struct tag_count *c)
 	uint32_t *place = place_sets(a, c), *all = arena_many(a, p->nsamples, uint32_t);
 
 	for (uint32_t i = 0; i < p->nsamples; i++)
-		all[place[p->samples[i].labels]++] = i;
+		if (c->is_shown[p->samples[i].labels])
+			all[place[p->samples[i].labels]++] = i;
 	c->samples = all;
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		if (shows(c, p->samples[all[i]].labels))
-			all[c->nsamples++] = all[i];
 }
 
 static uint32_t text_at(const struct tag_count *c, uint32_t i)
@@ -420,6 +436,7 @@ void tags_count(struct arena *a, struct tag_list *l, const struct tag_walk *walk
 	row_list rows = { 0 };
 
 	read_sets(&scratch, &c);
+	choose_sets(&scratch, &c);
 	order_samples(&scratch, &c);
 	cut_pieces(&scratch, &c);
 	parallel_for(walk->params->threads, c.npieces, count_piece, c.pieces);

@@ -101,11 +101,16 @@ struct file_version file_version(const char *path)
 
 	if (stat(path, &st) != 0)
 		return (struct file_version){ 0 };
-	return (struct file_version){ st.st_mtim, st.st_size, st.st_ino };
+	return (struct file_version){ st.st_mtim, st.st_ctim, st.st_size, st.st_ino };
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 bool file_version_same(const struct file_version *a, const struct file_version *b)
 {
-	return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
+	return same_time(&a->written, &b->written) && same_time(&a->changed, &b->changed) &&
 	       a->size == b->size && a->inode == b->inode;
 }

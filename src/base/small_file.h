@@ -16,7 +16,7 @@ bool small_file_write(const char *path, struct str text, struct err *e);
 
 /* What changes when a file does. A file that is not there has one, too. */
 struct file_version {
-	struct timespec changed;
+	struct timespec written, changed; /* who copies a file may set the first back */
 	off_t size;
 	ino_t inode;
 };

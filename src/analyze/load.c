@@ -174,7 +174,7 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 	const struct analyze_options *o = &c->options;
 	struct locate_params paths = { environment("PPROF_BINARY_PATH"), environment("HOME"), "",
 				       o->buildid };
-	const struct http_tls tls = { o->tls_cert, o->tls_key, o->tls_ca };
+	const struct http_tls tls = { .cert = o->tls_cert, .key = o->tls_key, .ca = o->tls_ca };
 	struct load l = { .s = s, .c = c, .warnings = warnings };
 	struct progress *progress;
 	char **sources = c->sources;

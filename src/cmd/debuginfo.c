@@ -457,7 +457,7 @@ static bool read_token(struct uploading *u, struct err *e)
 
 static int run(const struct debuginfo_options *o, const char *what, int argc, char **argv)
 {
-	struct http_tls tls = { o->tls_cert, o->tls_key, o->tls_ca };
+	struct http_tls tls = { .cert = o->tls_cert, .key = o->tls_key, .ca = o->tls_ca };
 	struct uploading u = { .o = o, .to = str_of(o->to), .is_terminal = isatty(STDERR_FILENO) };
 	struct err e;
 	int status;

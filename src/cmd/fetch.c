@@ -177,7 +177,7 @@ static int open_stop_fd(void)
 
 static bool run(const struct fetch_options *o, struct collect_params *p, struct err *e)
 {
-	struct http_tls tls = { o->tls_cert, o->tls_key, o->tls_ca };
+	struct http_tls tls = { .cert = o->tls_cert, .key = o->tls_key, .ca = o->tls_ca };
 	struct buf summary = { 0 };
 	bool ok;
 

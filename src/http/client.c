@@ -55,11 +55,17 @@ struct call {
 	bool is_body_large, are_headers_large;
 };
 
+/* In the order of struct http_tls. */
+enum { CERT, KEY, CA };
+static const char *const tls_flags[] = { "-tls_cert", "-tls_key", "-tls_ca" };
+
 struct http_client *http_client_new(const struct http_tls *tls)
 {
 	struct http_client *c = xcalloc(1, sizeof(*c));
 
 	c->tls = *tls;
+	if (!tls->names)
+		c->tls.names = tls_flags;
 	pthread_mutex_init(&c->lock, NULL);
 	return c;
 }
@@ -123,27 +129,31 @@ static bool load_functions(struct http_client *c, struct err *e)
 	return true;
 }
 
-static bool check_pem(const char *path, const char *flags, struct err *e)
+static bool can_read(const char *path, struct err *e)
 {
-	if (access(path, R_OK) == 0)
-		return true;
-	err_system(e, "open", path);
-	return err_wrap(e, "could not load %s", flags);
+	return access(path, R_OK) == 0 || err_system(e, "open", path);
+}
+
+static bool wrap_pair(const struct http_tls *tls, struct err *e)
+{
+	return err_wrap(e, "could not load certificate/key pair specified by %s and %s",
+			tls->names[CERT], tls->names[KEY]);
+}
+
+static bool wrap_ca(const struct http_tls *tls, struct err *e)
+{
+	return err_wrap(e, "could not load CA specified by %s", tls->names[CA]);
 }
 
 static bool check_tls(const struct http_tls *tls, struct err *e)
 {
-	static const char pair[] = "certificate/key pair specified by -tls_cert and -tls_key";
-
-	if (is_given(tls->cert) && !is_given(tls->key))
-		return err_set(e, ERR_USAGE,
-			       "-tls_cert is specified, so -tls_key must also be specified");
-	if (!is_given(tls->cert) && is_given(tls->key))
-		return err_set(e, ERR_USAGE,
-			       "-tls_key is specified, so -tls_cert must also be specified");
-	if (is_given(tls->cert) && !(check_pem(tls->cert, pair, e) && check_pem(tls->key, pair, e)))
-		return false;
-	return !is_given(tls->ca) || check_pem(tls->ca, "CA specified by -tls_ca", e);
+	if (is_given(tls->cert) != is_given(tls->key))
+		return err_set(e, ERR_USAGE, "%s is specified, so %s must also be specified",
+			       tls->names[is_given(tls->cert) ? CERT : KEY],
+			       tls->names[is_given(tls->cert) ? KEY : CERT]);
+	if (is_given(tls->cert) && (!can_read(tls->cert, e) || !can_read(tls->key, e)))
+		return wrap_pair(tls, e);
+	return !is_given(tls->ca) || can_read(tls->ca, e) || wrap_ca(tls, e);
 }
 
 static CURL *take_handle(struct http_client *c, struct err *e)
@@ -352,6 +362,7 @@ static void set_request(struct call *call)
 	set(call->curl, CURLOPT_USERAGENT, "kiln");
 	set(call->curl, CURLOPT_NOSIGNAL, 1L);
 	set(call->curl, CURLOPT_TIMEOUT_MS, (long)q->timeout_ms);
+	set(call->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)q->connect_timeout_ms);
 	if (q->body.p) {
 		set(call->curl, CURLOPT_POST, 1L);
 		set(call->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n);
@@ -489,13 +500,11 @@ static bool fail(const struct call *call, CURLcode code, struct err *e)
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return fail_certificate(call, e);
 	case CURLE_SSL_CERTPROBLEM:
-		return err_set(e, ERR_USAGE,
-			       "could not load certificate/key pair specified by -tls_cert and "
-			       "-tls_key: %s",
-			       call->reason);
+		err_set(e, ERR_USAGE, "%s", call->reason);
+		return wrap_pair(&call->c->tls, e);
 	case CURLE_SSL_CACERT_BADFILE:
-		return err_set(e, ERR_USAGE, "could not load CA specified by -tls_ca: %s",
-			       call->reason);
+		err_set(e, ERR_USAGE, "%s", call->reason);
+		return wrap_ca(&call->c->tls, e);
 	case CURLE_ABORTED_BY_CALLBACK:
 		return err_set(e, ERR_IO, "context canceled");
 	case CURLE_WRITE_ERROR:
@@ -513,6 +522,7 @@ static bool fails_in_body(const struct call *call, CURLcode code)
 
 static bool perform(struct call *call, struct err *e)
 {
+	double connected = 0;
 	CURLcode code;
 
 	call->curl = take_handle(call->c, e);
@@ -520,6 +530,8 @@ static bool perform(struct call *call, struct err *e)
 		return false;
 	set_request(call);
 	code = call->c->perform(call->curl);
+	call->c->info(call->curl, CURLINFO_PRETRANSFER_TIME, &connected);
+	call->r->was_sent = connected > 0;
 	if (code != CURLE_OK) {
 		fail(call, code, e);
 		if (!fails_in_body(call, code))
@@ -537,6 +549,7 @@ bool http_send(struct http_client *c, const struct http_request *q, struct http_
 	struct str scheme = scheme_of(q->url);
 
 	r->status = 0;
+	r->was_sent = false;
 	r->status_text.n = r->headers.n = r->body.n = 0;
 	if (!check_tls(&c->tls, e))
 		return wrap(&call, e);

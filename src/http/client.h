@@ -29,6 +29,7 @@
 /* Names of PEM files; NULL or "" if not given. A CA replaces those of the system. */
 struct http_tls {
 	const char *cert, *key, *ca;
+	const char *const *names; /* of these settings, for errors; NULL: the flags' */
 };
 
 struct http_request {
@@ -36,10 +37,11 @@ struct http_request {
 	const char *method;	    /* NULL: GET, or POST if there is a body */
 	const char *const *headers; /* "Name: value" */
 	size_t nheaders;
-	struct str body;       /* p == NULL: none */
-	int64_t timeout_ms;    /* of everything; 0: for ever */
-	size_t max_bytes;      /* of the response's body, unpacked; 0: no limit */
-	atomic_bool *canceled; /* or NULL; looked at once a second */
+	struct str body;	    /* p == NULL: none */
+	int64_t timeout_ms;	    /* of everything; 0: for ever */
+	int64_t connect_timeout_ms; /* until it can be asked for; 0: as libcurl has it */
+	size_t max_bytes;	    /* of the response's body, unpacked; 0: no limit */
+	atomic_bool *canceled;	    /* or NULL; looked at once a second */
 	/* Asked before more of the body is kept, or NULL; false refuses it as too large. */
 	bool (*take)(void *ctx, size_t bytes);
 	void *take_ctx;
@@ -49,7 +51,8 @@ struct http_request {
 };
 
 struct http_response {
-	int status;
+	int status;		/* 0: nobody has answered */
+	bool was_sent;		/* somebody was there to be asked */
 	struct buf status_text; /* "404 Not Found" */
 	struct buf headers;	/* lines */
 	struct buf body;

@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "collect/tree.h"
 
-enum { MAX_ADDRESS = 300, MAX_LABEL = 1000, MAX_LABELS = 60 };
+enum { MAX_ADDRESS = 300, MAX_LABEL = 1000 };
 
 void target_set_release(struct target_set *s)
 {
@@ -58,6 +58,7 @@ bool labels_read(struct arena *a, const struct tree *map, const struct target_la
 		 size_t *n, struct err *e)
 {
 	struct target_label *to;
+	size_t bytes = 0;
 
 	*labels = NULL;
 	*n = 0;
@@ -82,11 +83,25 @@ bool labels_read(struct arena *a, const struct tree *map, const struct target_la
 				&map->at[i], e,
 				"the value of the label %.*s is a text of at most %d bytes",
 				STR_ARG(name), MAX_LABEL);
-		if (value.n)
-			to[(*n)++] = (struct target_label){ name, value };
+		if (!value.n)
+			continue;
+		to[(*n)++] = (struct target_label){ name, value };
+		bytes += name.n + value.n;
+		if (bytes > MAX_LABELS_BYTES)
+			return tree_fail(&map->at[i], e, "labels have more than %d bytes together",
+					 MAX_LABELS_BYTES);
 	}
 	*labels = to;
 	return true;
+}
+
+static size_t labels_bytes(const struct target_label *labels, size_t n)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += labels[i].name.n + labels[i].value.n;
+	return bytes;
 }
 
 /* ---- groups */
@@ -120,10 +135,36 @@ static bool read_group(struct arena *a, const struct tree *t, struct group *out,
 	       tree_fail(out->targets, e, "targets are a list: [\"host:port\"]");
 }
 
+struct specs {
+	vec(struct target_spec) at;
+	size_t labels_bytes; /* of all, as if none were shared */
+};
+
+static bool add_group(struct specs *specs, const struct group *g, struct err *e)
+{
+	size_t bytes = labels_bytes(g->labels, g->nlabels);
+
+	for (size_t i = 0; i < g->targets->n; i++) {
+		const struct tree *part = &g->targets->at[i];
+		struct target_spec spec = { .labels = g->labels, .nlabels = g->nlabels };
+
+		specs->labels_bytes += bytes;
+		if (!read_address(part, &spec.address, e))
+			return false;
+		if (specs->at.n == MAX_TARGETS)
+			return tree_fail(part, e, "more than %d targets", MAX_TARGETS);
+		if (specs->labels_bytes > MAX_ALL_LABELS_BYTES)
+			return tree_fail(part, e, "targets have more than %d MB of labels together",
+					 MAX_ALL_LABELS_BYTES >> 20);
+		vec_push(&specs->at, spec);
+	}
+	return true;
+}
+
 bool targets_read(struct arena *a, const struct tree *list, bool may_be_plain,
 		  struct target_spec **at, size_t *n, struct err *e)
 {
-	vec(struct target_spec) specs = { 0 };
+	struct specs specs = { 0 };
 	bool ok = true;
 
 	if (list->kind != TREE_LIST && !tree_is_empty(list))
@@ -137,19 +178,40 @@ bool targets_read(struct arena *a, const struct tree *list, bool may_be_plain,
 			g.targets = &one;
 		else
 			ok = read_group(a, part, &g, e);
-		for (size_t k = 0; ok && k < g.targets->n; k++) {
-			struct target_spec spec = { .labels = g.labels, .nlabels = g.nlabels };
-
-			ok = read_address(&g.targets->at[k], &spec.address, e);
-			if (ok && specs.n == MAX_TARGETS)
-				ok = tree_fail(part, e, "more than %d targets", MAX_TARGETS);
-			if (ok)
-				vec_push(&specs, spec);
-		}
+		ok = ok && add_group(&specs, &g, e);
 	}
-	*n = ok ? specs.n : 0;
-	*at = vec_adopt(a, &specs);
+	*n = ok ? specs.at.n : 0;
+	*at = vec_adopt(a, &specs.at);
 	return ok;
+}
+
+static struct str copy_str(struct arena *a, struct str s)
+{
+	return (struct str){ str_dup(a, s), s.n };
+}
+
+static const struct target_label *copy_labels(struct arena *a, const struct target_spec *from)
+{
+	struct target_label *labels = arena_many(a, from->nlabels, struct target_label);
+
+	for (size_t i = 0; i < from->nlabels; i++) {
+		labels[i].name = copy_str(a, from->labels[i].name);
+		labels[i].value = copy_str(a, from->labels[i].value);
+	}
+	return labels;
+}
+
+void targets_copy(struct arena *a, struct target_spec *to, const struct target_spec *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool is_shared = i && from[i].labels == from[i - 1].labels &&
+				 from[i].nlabels == from[i - 1].nlabels;
+
+		to[i] = (struct target_spec){ .address = copy_str(a, from[i].address),
+					      .labels = is_shared ? to[i - 1].labels
+								  : copy_labels(a, &from[i]),
+					      .nlabels = from[i].nlabels };
+	}
 }
 
 /* ---- a source that never changes */
@@ -182,6 +244,8 @@ struct target_source *source_fixed_new(const struct target_spec *at, size_t n)
 {
 	struct fixed *f = xcalloc(1, sizeof(*f));
 
-	*f = (struct fixed){ { fixed_look, fixed_free }, at, n, false };
+	*f = (struct fixed){ .source = { .look = fixed_look, .free = fixed_free },
+			     .at = at,
+			     .n = n };
 	return &f->source;
 }

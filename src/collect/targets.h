@@ -10,7 +10,13 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { MAX_TARGETS = 20000 }; /* of all sources together */
+enum {
+	MAX_TARGETS = 20000,		 /* of all sources together */
+	MAX_TARGETS_BYTES = 64 << 20,	 /* that these take */
+	MAX_LABELS = 60,		 /* of a target */
+	MAX_LABELS_BYTES = 4096,	 /* of a target, names and values */
+	MAX_ALL_LABELS_BYTES = 32 << 20, /* of all targets of a file, though a group shares its */
+};
 
 struct target_label {
 	struct str name, value;
@@ -34,6 +40,8 @@ struct target_source {
 	/* Has anything changed? Then `out`, which is empty, gets all targets as they are now, and
 	 * what is wrong with them, if anything. Must not wait for the network. */
 	bool (*look)(struct target_source *s, struct target_set *out);
+	/* NULL: there is nothing to. Takes over what one of the same kind, which ends, has read. */
+	void (*inherit)(struct target_source *s, struct target_source *old);
 	void (*free)(struct target_source *s);
 };
 
@@ -48,6 +56,9 @@ struct tree;
  * *at, in `a`. The error begins with the line. */
 bool targets_read(struct arena *a, const struct tree *list, bool may_be_plain,
 		  struct target_spec **at, size_t *n, struct err *e);
+/* Into `to`, with all that they point to; labels that several share are copied once. */
+void targets_copy(struct arena *a, struct target_spec *to, const struct target_spec *from,
+		  size_t n);
 bool labels_read(struct arena *a, const struct tree *map, const struct target_label **labels,
 		 size_t *n, struct err *e);
 

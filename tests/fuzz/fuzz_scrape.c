@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (scrape_config_read(&config, text, "/etc/kiln", &e))
 		scrape_config_release(&config);
 	if (tree_read(&a, text, &tree, &e)) {
-		targets_read(&a, &tree, false, &at, &n, &e);
+		if (targets_read(&a, &tree, false, &at, &n, &e))
+			targets_copy(&a, arena_many(&a, n, struct target_spec), at, n);
 		targets_read(&a, &tree, true, &at, &n, &e);
 	}
 	arena_release(&a);

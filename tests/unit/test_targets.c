@@ -1,7 +1,9 @@
 /* Where targets are known from: the format of file_sd, and files that change. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,6 +110,42 @@ TEST(more_targets_than_there_may_be_are_refused)
 	buf_release(&text);
 }
 
+/* A group's labels are each target's: a small file could take a great deal of memory. */
+TEST(labels_have_so_many_bytes_and_no_more)
+{
+	struct buf text = { 0 };
+
+	buf_puts(&text, "- targets: [a:1]\n  labels: {");
+	for (int i = 0; i < 5; i++)
+		buf_printf(&text, "l%d: '%0900d', ", i, i);
+	buf_printf(&text, "}%c", '\0');
+	assert_non_null(strstr(read_text(text.p), "line 2: labels have more than 4096 bytes"));
+	text.n = 0;
+	buf_printf(&text, "- labels: {a: '%0900d', b: '%0900d'}\n  targets: [", 1, 2);
+	for (int i = 0; i < MAX_TARGETS; i++)
+		buf_printf(&text, "h%d:1,", i);
+	buf_printf(&text, "]%c", '\0');
+	assert_non_null(strstr(read_text(text.p), "targets have more than 32 MB of labels"));
+	buf_release(&text);
+}
+
+TEST(copies_share_labels_as_their_groups_do)
+{
+	struct arena a = { 0 };
+	struct target_label labels[] = { { STR("x"), STR("1") } };
+	struct target_spec from[] = { { STR("a:1"), labels, 1 },
+				      { STR("b:1"), labels, 1 },
+				      { STR("c:1"), NULL, 0 } },
+			   to[3];
+
+	targets_copy(&a, to, from, 3);
+	assert_ptr_equal(to[0].labels, to[1].labels);
+	assert_ptr_not_equal(to[0].labels, labels);
+	assert_true(str_eq(to[1].labels[0].value, STR("1")) && str_eq(to[2].address, STR("c:1")));
+	assert_int_equal(to[2].nlabels, 0);
+	arena_release(&a);
+}
+
 /* ---- files */
 
 static char folder[60];
@@ -150,15 +188,143 @@ static int look(struct target_source *s, char *problem)
 	return n;
 }
 
-TEST(files_come_change_break_and_go)
+static const char *make_folder(const char *name)
 {
-	char pattern[100], problem[300];
-	const char *patterns[] = { pattern, pattern };
-	struct target_source *s;
+	static char pattern[100];
 
 	snprintf(folder, sizeof(folder), "/tmp/test_targets.%d", (int)getpid());
 	assert_int_equal(mkdir(folder, 0700), 0);
-	snprintf(pattern, sizeof(pattern), "%s/*.yaml", folder);
+	snprintf(pattern, sizeof(pattern), "%s/%s", folder, name);
+	return pattern;
+}
+
+/* With no descriptor left. */
+static int look_without_files(struct target_source *s, char *problem)
+{
+	struct rlimit limit, none;
+	int n;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	n = look(s, problem);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return n;
+}
+
+TEST(a_folder_that_cannot_be_read_keeps_its_files)
+{
+	char problem[300];
+	const char *pattern = make_folder("*.yaml");
+	struct target_source *s = source_files_new(&pattern, 1);
+
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	assert_int_equal(look(s, problem), 2);
+	assert_int_equal(look_without_files(s, problem), 2);
+	assert_non_null(strstr(problem, "too many open files"));
+	assert_int_equal(look_without_files(s, problem), -1); /* it is known */
+	assert_int_equal(look(s, problem), 2);
+	assert_string_equal(problem, "");
+	remove_file("a.yaml");
+	assert_int_equal(look(s, problem), 0);
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(a_file_that_cannot_be_read_is_tried_again)
+{
+	char problem[300];
+	const char *pattern = make_folder("a.yaml");
+	struct target_source *s = source_files_new(&pattern, 1);
+
+	assert_int_equal(look(s, problem), 0); /* it is not there yet */
+	assert_string_equal(problem, "");
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	assert_int_equal(look_without_files(s, problem), 0);
+	assert_non_null(strstr(problem, "too many open files"));
+	assert_int_equal(look_without_files(s, problem), -1);
+	assert_int_equal(look(s, problem), 2);
+	assert_string_equal(problem, "");
+	assert_int_equal(look(s, problem), -1);
+	remove_file("a.yaml");
+	assert_int_equal(look(s, problem), 0);
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(what_is_written_in_place_is_seen_though_its_time_is_set_back)
+{
+	char problem[300];
+	const char *pattern = make_folder("a.yaml");
+	struct target_source *s = source_files_new(&pattern, 1);
+	struct stat st;
+	FILE *f;
+
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	assert_int_equal(look(s, problem), 2);
+	assert_int_equal(stat(pattern, &st), 0);
+	usleep(20000); /* times of files are the kernel's ticks */
+	f = fopen(pattern, "r+");
+	assert_non_null(f);
+	fputs("- targets: [a:1]     ", f);
+	fclose(f);
+	utimensat(AT_FDCWD, pattern, (struct timespec[]){ st.st_atim, st.st_mtim }, 0);
+	assert_int_equal(look(s, problem), 1);
+	remove_file("a.yaml");
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(an_empty_file_keeps_what_it_had)
+{
+	char problem[300];
+	const char *pattern = make_folder("a.yaml");
+	struct target_source *s = source_files_new(&pattern, 1);
+
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	assert_int_equal(look(s, problem), 2);
+	write_file("a.yaml", "");
+	assert_int_equal(look(s, problem), 2);
+	assert_non_null(strstr(problem, "a.yaml: line 1: it is empty; write []"));
+	write_file("a.yaml", "# later\n");
+	assert_int_equal(look(s, problem), 2);
+	write_file("a.yaml", "[]");
+	assert_int_equal(look(s, problem), 0);
+	assert_string_equal(problem, "");
+	remove_file("a.yaml");
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(a_source_goes_on_where_another_ended)
+{
+	char problem[300];
+	const char *pattern = make_folder("*.yaml");
+	struct target_source *old = source_files_new(&pattern, 1), *s;
+
+	write_file("a.yaml", "- targets: [a:1, a:2]");
+	write_file("b.yaml", "- targets: [b:1]");
+	assert_int_equal(look(old, problem), 3);
+	write_file("a.yaml", "- targets: [");
+	s = source_files_new(&pattern, 1);
+	s->inherit(s, old);
+	old->free(old);
+	assert_int_equal(look(s, problem), 3);
+	assert_non_null(strstr(problem, "a.yaml: line "));
+	remove_file("b.yaml");
+	assert_int_equal(look(s, problem), 2);
+	remove_file("a.yaml");
+	s->free(s);
+	rmdir(folder);
+}
+
+TEST(files_come_change_break_and_go)
+{
+	char problem[300];
+	const char *pattern = make_folder("*.yaml"), *patterns[] = { pattern, pattern };
+	struct target_source *s;
+
 	s = source_files_new(patterns, 2);
 	assert_int_equal(look(s, problem), 0);
 	assert_int_equal(look(s, problem), -1);

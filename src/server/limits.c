@@ -16,6 +16,7 @@ enum {
 	MAX_WAITING = 16, /* of the threads that run handlers */
 	MAX_WAITING_HASHERS = 4,
 	MAX_WAITING_LARGE = 8,
+	SCRAPES_SHARE = 4, /* of the requests' memory */
 	MIN_MEMORY = 64 << 20,
 	MMAP_BYTES = 256 << 10,
 	ARENAS = 4,
@@ -56,6 +57,7 @@ struct limits *limits_new(const struct server_options *o, void (*log)(void *ctx,
 	tame_malloc();
 	l->max_memory = total_memory(o);
 	budget_init(&l->memory, l->max_memory / 2, MAX_WAITING);
+	budget_init(&l->scrapes, l->memory.total / SCRAPES_SHARE, (unsigned)o->max_scrapes);
 	l->turns = turns_new(queries, MAX_WAITING);
 	l->hashing = turns_new(HASHERS, MAX_WAITING_HASHERS);
 	l->large = turns_new(cores > 1 ? cores / 2 : 1, MAX_WAITING_LARGE);
@@ -71,6 +73,7 @@ void limits_free(struct limits *l)
 	if (!l)
 		return;
 	budget_release(&l->memory);
+	budget_release(&l->scrapes);
 	turns_free(l->turns);
 	turns_free(l->large);
 	turns_free(l->hashing);

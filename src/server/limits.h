@@ -12,6 +12,7 @@
 struct limits {
 	uint64_t max_memory;
 	struct budget memory;  /* of requests: bodies, what they unpack to, answers */
+	struct budget scrapes; /* of these, bodies of profiles that targets send */
 	struct turns *turns;   /* of queries */
 	struct turns *hashing; /* of passwords */
 	struct turns *large;   /* profiles that are being read */

@@ -20,21 +20,29 @@ enum {
 
 /* ---- what comes */
 
-/* Waits, so that a target that sends a great deal at once costs others no more than time. */
+/* Waits, so that a target that sends a great deal at once costs others no more than time. Those
+ * that send slowly hold what they have for long, and all of them together have to leave most of the
+ * memory to requests. */
 static bool take(void *ctx, size_t bytes, const atomic_bool *stop)
 {
-	struct server *s = ctx;
+	struct limits *l = ((struct server *)ctx)->limits;
+	uint64_t amount = (uint64_t)bytes * MEMORY_PER_BODY_BYTE;
 
-	return !limits_is_short(s->limits) &&
-	       budget_take(&s->limits->memory, (uint64_t)bytes * MEMORY_PER_BODY_BYTE, WAIT_MS,
-			   stop);
+	if (limits_is_short(l) || !budget_take(&l->scrapes, amount, WAIT_MS, stop))
+		return false;
+	if (budget_take(&l->memory, amount, WAIT_MS, stop))
+		return true;
+	budget_give(&l->scrapes, amount);
+	return false;
 }
 
 static void give(void *ctx, size_t bytes)
 {
-	struct server *s = ctx;
+	struct limits *l = ((struct server *)ctx)->limits;
+	uint64_t amount = (uint64_t)bytes * MEMORY_PER_BODY_BYTE;
 
-	budget_give(&s->limits->memory, (uint64_t)bytes * MEMORY_PER_BODY_BYTE);
+	budget_give(&l->memory, amount);
+	budget_give(&l->scrapes, amount);
 }
 
 /* One that came without a request, on its way through the gate that requests go through. Refusals

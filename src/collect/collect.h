@@ -9,9 +9,10 @@
  *	collector_set_jobs(c, &config);
  *	...
  *	collector_stop(c);	at once
- *	collector_free(c);	waits, some second at most
+ *	collector_join(c);	waits, some second at most: the sink is called no more
+ *	collector_free(c);
  *
- * Threads: any may call these, but for the last two.
+ * Threads: any may call these, but for the last three.
  */
 #ifndef COLLECT_COLLECT_H
 #define COLLECT_COLLECT_H
@@ -73,6 +74,8 @@ struct collector *collector_new(const struct collector_params *params);
  * is known of them. */
 void collector_set_jobs(struct collector *c, struct scrape_config *config);
 void collector_stop(struct collector *c);
+/* It can still be asked how it is. */
+void collector_join(struct collector *c);
 void collector_free(struct collector *c);
 
 /* ---- profile now */

@@ -360,10 +360,8 @@ void collector_stop(struct collector *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void collector_free(struct collector *c)
+void collector_join(struct collector *c)
 {
-	if (!c)
-		return;
 	collector_stop(c);
 	if (c->has_dispatcher)
 		pthread_join(c->dispatcher, NULL);
@@ -371,6 +369,15 @@ void collector_free(struct collector *c)
 		pthread_join(c->watcher, NULL);
 	for (size_t i = 0; i < c->workers.n; i++)
 		pthread_join(c->workers.at[i], NULL);
+	c->has_dispatcher = c->has_watcher = false;
+	c->workers.n = 0;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	collector_join(c);
 	for (size_t i = 0; i < c->jobs.n; i++) {
 		job_remove_targets(c, c->jobs.at[i]);
 		job_drop(c->jobs.at[i]);

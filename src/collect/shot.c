@@ -1,7 +1,7 @@
 /* shot.c - one profile is asked for. */
 #include <stdlib.h>
 
-#include "base/escape.h"
+#include "base/base64.h"
 #include "base/small_file.h"
 #include "collect/inside.h"
 #include "http/client.h"
@@ -56,21 +56,6 @@ static bool read_secret(struct arena *a, const char *path, const char **out, str
 	return ok;
 }
 
-static void put_base64(struct buf *out, struct str s)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < s.n; i += 3) {
-		uint32_t v = 0;
-
-		for (size_t k = 0; k < 3; k++)
-			v = v << 8 | (i + k < s.n ? (unsigned char)s.p[i + k] : 0);
-		for (size_t k = 0; k < 4; k++)
-			buf_char(out, i + k <= s.n ? digits[v >> (18 - 6 * k) & 63] : '=');
-	}
-}
-
 static bool make_authorization(struct shot *s, const char **header)
 {
 	const struct scrape_job *config = s->job->config;
@@ -87,7 +72,7 @@ static bool make_authorization(struct shot *s, const char **header)
 			return err_wrap(&s->e, "basic-auth-password-file");
 		buf_printf(&pair, "%s:%s", config->user, secret);
 		buf_puts(&text, "Authorization: Basic ");
-		put_base64(&text, buf_view(&pair));
+		base64_put(&text, buf_view(&pair));
 	}
 	*header = str_dup(&s->arena, buf_view(&text));
 	buf_release(&text);

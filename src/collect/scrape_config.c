@@ -62,6 +62,7 @@ struct reader {
 	struct arena *a;
 	const char *dir;
 	struct scrape_job *job;
+	bool is_set[sizeof(rows) / sizeof(*rows)];
 	struct err *e;
 };
 
@@ -246,6 +247,9 @@ static bool set_value(struct reader *r, const struct tree *t, struct str name)
 		return tree_fail(t, r->e, "%s is one value: %s", d->name, d->spelling);
 	if (!value.n) /* as if it were not there */
 		return true;
+	if (r->is_set[d - rows]) /* tls-ca, and tls: {ca: ...} */
+		return tree_fail(t, r->e, "%s is there twice", d->name);
+	r->is_set[d - rows] = true;
 	if (strcmp(d->spelling, "FILE") == 0)
 		value = str_of(below(r, value));
 	if (!option_set(&scrape_job_table, d, r->job, r->a, value, &why))
@@ -353,8 +357,10 @@ static bool check_job(struct reader *r, const struct tree *at)
 	const struct scrape_job *j = r->job;
 	struct str prefix = str_of(j->path_prefix);
 
-	if (!*j->name || strlen(j->name) > MAX_NAME)
+	if (!*j->name)
 		return tree_fail(at, r->e, "the job has no name: write  - job: NAME");
+	if (strlen(j->name) > MAX_NAME)
+		return tree_fail(at, r->e, "the name of a job has at most %d bytes", MAX_NAME);
 	if (j->interval < MIN_INTERVAL || j->interval > MAX_INTERVAL)
 		return tree_fail(at, r->e, "interval is between 1s and 1d");
 	if (j->jitter > j->interval)
@@ -372,6 +378,14 @@ static bool check_job(struct reader *r, const struct tree *at)
 
 /* ---- jobs */
 
+/* A name that is too long would leave no room for what is wrong. */
+static bool name_job(struct reader *r)
+{
+	return *r->job->name && strlen(r->job->name) <= MAX_NAME
+		       ? err_wrap(r->e, "scrape job %s", r->job->name)
+		       : false;
+}
+
 static bool read_job(struct reader *r, const struct tree *t)
 {
 	struct buf key = { 0 };
@@ -383,11 +397,11 @@ static bool read_job(struct reader *r, const struct tree *t)
 	ok = read_keys(r, t, &key);
 	buf_release(&key);
 	if (!ok)
-		return *r->job->name ? err_wrap(r->e, "scrape job %s", r->job->name) : false;
+		return name_job(r);
 	if (!r->job->ntypes)
 		add_usual_types(r);
 	if (!check_job(r, t))
-		return *r->job->name ? err_wrap(r->e, "scrape job %s", r->job->name) : false;
+		return name_job(r);
 	return r->job->ntargets || r->job->nfiles ||
 	       tree_fail(t, r->e, "job %s has neither targets nor files", r->job->name);
 }

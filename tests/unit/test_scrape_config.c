@@ -142,6 +142,18 @@ TEST(mistakes_are_named)
 		assert_fails(cases[i][0], cases[i][1]);
 }
 
+TEST(a_long_name_of_a_job_is_told_as_such)
+{
+	struct buf text = { 0 };
+
+	buf_printf(&text, "scrape:\n- {targets: ['h:1'], job: %0201d}%c", 7, '\0');
+	assert_fails(text.p, "line 2: the name of a job has at most 200 bytes");
+	text.n = 0;
+	buf_printf(&text, "scrape:\n- {targets: ['h:1'], job: %02000d}%c", 7, '\0');
+	assert_fails(text.p, "line 2: the name of a job has at most 200 bytes");
+	buf_release(&text);
+}
+
 TEST(the_example_is_right)
 {
 	struct buf text = { 0 };

@@ -119,28 +119,47 @@ static void add(struct collector *c, const struct target *t, const struct profil
 
 /* ---- how far it is */
 
+/* Does a capture wait for that one to end? */
+static bool is_in_its_way(const struct shot *s, const struct capture *x)
+{
+	const struct profile_type *known = profile_type_find(str_of(x->type));
+
+	return s->type.exclusive && str_eq(s->address, str_of(x->target)) &&
+	       (strcmp(s->type.name, x->type) == 0 ||
+		(known && known->exclusive && strcmp(s->type.exclusive, known->exclusive) == 0));
+}
+
+static void tell_reason(const struct collector *c, bool is_in_use, struct capture *x)
+{
+	if (is_in_use)
+		snprintf(x->why, sizeof(x->why), "another %s profile of the target is being taken",
+			 x->type);
+	else
+		copy(x->why, sizeof(x->why),
+		     c->running.n >= c->params.max_at_once
+			     ? STR("as many profiles are being taken as max-scrapes allows")
+			     : STR("it is about to begin"));
+}
+
 /* What it has still to wait, and for what. */
 static void tell_progress(const struct collector *c, struct capture *x)
 {
+	bool is_running = x->state == CAPTURE_RUNNING, is_found = false;
 	int64_t end_ms = 0, now = clock_now_ms();
 
 	if (x->state > CAPTURE_RUNNING)
 		return;
-	x->left_ns = x->seconds * COLLECT_SECOND;
 	for (size_t i = 0; i < c->running.n; i++) {
 		const struct shot *s = c->running.at[i];
 
-		if (x->state == CAPTURE_RUNNING ? str_eq(s->capture, str_of(x->id))
-						: str_eq(s->address, str_of(x->target)) &&
-							  profile_type_is_exclusive(&s->type))
-			end_ms = s->started_ms + s->type.seconds * 1000;
+		if (is_running ? !str_eq(s->capture, str_of(x->id)) : !is_in_its_way(s, x))
+			continue;
+		is_found = true;
+		end_ms = s->started_ms + s->type.seconds * 1000;
 	}
-	if (x->state == CAPTURE_RUNNING)
-		x->left_ns = 0;
-	else
-		copy(x->why, sizeof(x->why),
-		     end_ms ? STR("another CPU profile of the target is being taken")
-			    : STR("it is about to begin"));
+	x->left_ns = is_running ? 0 : x->seconds * COLLECT_SECOND;
+	if (!is_running)
+		tell_reason(c, is_found, x);
 	if (end_ms > now)
 		x->left_ns += (end_ms - now) * 1000000;
 }
@@ -170,7 +189,7 @@ static void start(struct collector *c, struct capture *x)
 	}
 	type = *known;
 	type.seconds = x->seconds;
-	if (profile_type_is_exclusive(&type) && is_in_use(c, t->address))
+	if (!may_start(c, t, &type))
 		return;
 	s = shot_new(c, t, &type);
 	s->capture = str_of(str_dup(&s->arena, str_of(x->id)));

@@ -36,8 +36,8 @@ enum collect_result {
 	COLLECT_OK,
 	COLLECT_EMPTY,	     /* a profile without samples: nothing was going on */
 	COLLECT_ABSENT,	     /* the target has no such profile (404) */
-	COLLECT_WRONG,	     /* it answered with something else */
-	COLLECT_REFUSED,     /* the sink did not want it */
+	COLLECT_WRONG,	     /* it answered with something else, or not to the end */
+	COLLECT_REFUSED,     /* the sink has no room now, whatever the target sends */
 	COLLECT_UNREACHABLE, /* there was no answer */
 	COLLECT_CANCELED,
 };

@@ -11,13 +11,20 @@ enum {
 	MAX_OF_TARGET = 2,	 /* profiles at a time, so that one that hangs holds few threads */
 };
 
+/* What was to be logged while `lock` was held. */
+static void log_lines(struct collector *c, struct buf *log)
+{
+	for (size_t i = 0; i < log->n; i += strlen(log->p + i) + 1)
+		c->params.sink.log(c->params.sink.ctx, log->p + i);
+	buf_release(log);
+}
+
 /* ---- workers */
 
 /* Called with the lock held. */
 static void finish(struct collector *c, struct shot *s)
 {
 	struct buf log = { 0 };
-	struct str rest;
 
 	for (size_t i = 0; i < c->running.n; i++)
 		if (c->running.at[i] == s)
@@ -33,14 +40,7 @@ static void finish(struct collector *c, struct shot *s)
 	if (!log.n)
 		return;
 	pthread_mutex_unlock(&c->lock);
-	rest = buf_view(&log);
-	while (rest.n) {
-		struct str line = str_cut(&rest, '\n');
-
-		log.p[line.p - log.p + (ptrdiff_t)line.n] = '\0';
-		c->params.sink.log(c->params.sink.ctx, line.p);
-	}
-	buf_release(&log);
+	log_lines(c, &log);
 	pthread_mutex_lock(&c->lock);
 }
 
@@ -104,75 +104,53 @@ void start_shot(struct collector *c, struct shot *s)
 
 /* ---- what is due */
 
-bool is_in_use(const struct collector *c, struct str address)
+/* Is the one profiler of the process at that address in use? */
+static bool is_in_use(const struct collector *c, struct str address, const char *exclusive)
 {
-	for (size_t i = 0; i < c->running.n; i++)
-		if (profile_type_is_exclusive(&c->running.at[i]->type) &&
-		    str_eq(c->running.at[i]->address, address))
+	for (size_t i = 0; i < c->running.n; i++) {
+		const struct shot *s = c->running.at[i];
+
+		if (s->type.exclusive && strcmp(s->type.exclusive, exclusive) == 0 &&
+		    str_eq(s->address, address))
 			return true;
+	}
 	return false;
 }
 
-/* Of the replicas of a service some are chosen anew in each round, of those that can be reached. */
-static void draw(struct collector *c, const struct target *of, int64_t round, int64_t now)
+bool may_start(const struct collector *c, const struct target *t, const struct profile_type *type)
 {
-	const struct job *j = of->job;
-	size_t left = (size_t)j->config->replicas;
-	vec(struct target *) from = { 0 };
-
-	for (size_t i = 0; i < j->targets.n; i++) {
-		struct target *t = j->targets.at[i];
-
-		if (!str_eq(t->service, of->service))
-			continue;
-		t->round = round;
-		t->is_chosen = false;
-		if (!t->is_unreachable || t->retry_at <= now)
-			vec_push(&from, t);
-	}
-	for (; left && from.n; left--) {
-		size_t i = random_next(&c->random) % from.n;
-
-		from.at[i]->is_chosen = true;
-		from.at[i] = from.at[--from.n];
-	}
-	vec_release(&from);
+	return c->running.n < c->params.max_at_once &&
+	       t->nrunning < (t->is_unreachable ? 1 : MAX_OF_TARGET) &&
+	       !(type->exclusive && is_in_use(c, t->address, type->exclusive));
 }
 
-static bool is_resting(struct collector *c, struct target *t, int64_t due, int64_t now)
+/* When it is to have its turn, if not now; 0: now. */
+static int64_t turn_of(struct collector *c, struct task *task, int64_t now)
 {
-	int64_t round = schedule_round(due, t->job->config->interval);
+	const struct target *t = task->target;
+	int64_t from = t->retry_at > now ? t->retry_at : now;
 
-	if (!t->job->config->replicas)
-		return false;
-	if (t->round < round)
-		draw(c, t, round, now);
-	return !t->is_chosen;
-}
-
-/* Not now: 0, or when to look again. */
-static int64_t postpone(struct collector *c, struct task *task, int64_t now)
-{
-	struct target *t = task->target;
-
-	task->is_resting = is_resting(c, t, task->queued.due, now);
+	task->is_resting = replicas_are_others(c, task, now);
 	if (task->is_resting)
 		return task_next(task, now);
-	if (t->is_unreachable && t->retry_at > now)
-		return t->retry_at;
-	if (t->nrunning >= (t->is_unreachable ? 1 : MAX_OF_TARGET) ||
-	    (profile_type_is_exclusive(&task->type) && is_in_use(c, t->address)))
-		return now + BUSY_NS;
-	return 0;
+	if (!t->is_unreachable)
+		return 0;
+	if (task != target_probe(t))
+		return task_next(task, from);
+	return t->retry_at > now ? t->retry_at : 0;
 }
 
 static void start_task(struct collector *c, struct task *task, int64_t now)
 {
-	int64_t later = postpone(c, task, now);
+	int64_t later = turn_of(c, task, now);
 	struct shot *s;
 
 	if (later) {
-		queue_put(&c->queue, &task->queued, later);
+		task_queue(c, task, later);
+		return;
+	}
+	if (!may_start(c, task->target, &task->type)) { /* it is still its turn */
+		queue_put(&c->queue, &task->queued, now + BUSY_NS);
 		return;
 	}
 	queue_remove(&c->queue, &task->queued);
@@ -221,32 +199,46 @@ static bool look(struct job *j, size_t source, struct target_set *fresh)
 	return j->sources[source]->look(j->sources[source], fresh);
 }
 
-static void set_targets(struct collector *c, struct job *j, size_t source,
-			const struct target_set *fresh)
+/* What is wrong is told when it is new. */
+static void set_targets(struct job *j, size_t source, const struct target_set *fresh,
+			struct buf *log)
 {
-	target_set_release(&j->sets[source]);
-	j->sets[source] = *fresh;
-	if (fresh->problem.kind != ERR_NONE)
-		c->params.sink.log(c->params.sink.ctx, fresh->problem.text);
+	struct target_set *set = &j->sets[source];
+
+	if (fresh->problem.kind != ERR_NONE &&
+	    (set->problem.kind == ERR_NONE || strcmp(set->problem.text, fresh->problem.text) != 0))
+		buf_printf(log, "%s%c", fresh->problem.text, '\0');
+	target_set_release(set);
+	*set = *fresh;
+}
+
+static void look_at_job(struct collector *c, struct job *j)
+{
+	struct buf log = { 0 };
+	bool is_new = false;
+
+	for (size_t s = 0; s < j->nsources; s++) {
+		struct target_set fresh;
+
+		if (!look(j, s, &fresh))
+			continue;
+		pthread_mutex_lock(&c->lock);
+		set_targets(j, s, &fresh, &log);
+		pthread_mutex_unlock(&c->lock);
+		is_new = true;
+	}
+	pthread_mutex_lock(&c->lock);
+	if (is_new || job_may_grow(c, j))
+		job_sync(c, j, &log);
+	pthread_mutex_unlock(&c->lock);
+	log_lines(c, &log);
 }
 
 static void look_at_sources(struct collector *c)
 {
 	pthread_mutex_lock(&c->sources_lock);
-	for (size_t i = 0; i < c->jobs.n; i++) {
-		struct job *j = c->jobs.at[i];
-
-		for (size_t s = 0; s < j->nsources; s++) {
-			struct target_set fresh;
-
-			if (!look(j, s, &fresh))
-				continue;
-			pthread_mutex_lock(&c->lock);
-			set_targets(c, j, s, &fresh);
-			job_sync(c, j);
-			pthread_mutex_unlock(&c->lock);
-		}
-	}
+	for (size_t i = 0; i < c->jobs.n; i++)
+		look_at_job(c, c->jobs.at[i]);
 	pthread_mutex_unlock(&c->sources_lock);
 }
 
@@ -267,7 +259,7 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-static struct job *take_job(struct collector *c, const char *name)
+static struct job *find_job(struct collector *c, const char *name)
 {
 	for (size_t i = 0; i < c->jobs.n; i++) {
 		struct job *j = c->jobs.at[i];
@@ -278,17 +270,28 @@ static struct job *take_job(struct collector *c, const char *name)
 	return NULL;
 }
 
+/* Files of which there was something to remember: one that is wrong keeps its targets. */
+static void inherit_sources(struct job *j, struct job *old)
+{
+	for (size_t s = 0; s < j->nsources; s++)
+		for (size_t k = 0; old && k < old->nsources; k++)
+			if (j->sources[s]->inherit &&
+			    j->sources[s]->inherit == old->sources[k]->inherit)
+				j->sources[s]->inherit(j->sources[s], old->sources[k]);
+}
+
 /* Reads the sources before anything is locked that others need. */
 static struct job *read_job(struct collector *c, const struct scrape_job *config,
-			    struct shared_config *shared)
+			    struct shared_config *shared, struct buf *log)
 {
 	struct job *j = job_new(config, shared);
 
+	inherit_sources(j, find_job(c, config->name));
 	for (size_t s = 0; s < j->nsources; s++) {
 		struct target_set fresh;
 
 		if (look(j, s, &fresh))
-			set_targets(c, j, s, &fresh);
+			set_targets(j, s, &fresh, log);
 	}
 	return j;
 }
@@ -297,16 +300,17 @@ void collector_set_jobs(struct collector *c, struct scrape_config *config)
 {
 	struct shared_config *shared = xcalloc(1, sizeof(*shared));
 	vec(struct job *) fresh = { 0 };
+	struct buf log = { 0 };
 
 	shared->config = *config;
 	shared->refs = 1;
 	*config = (struct scrape_config){ 0 };
 	pthread_mutex_lock(&c->sources_lock);
 	for (size_t i = 0; i < shared->config.njobs; i++)
-		vec_push(&fresh, read_job(c, &shared->config.jobs[i], shared));
+		vec_push(&fresh, read_job(c, &shared->config.jobs[i], shared, &log));
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < fresh.n; i++) {
-		struct job *old = take_job(c, fresh.at[i]->config->name);
+		struct job *old = find_job(c, fresh.at[i]->config->name);
 
 		if (old)
 			job_inherit(fresh.at[i], old);
@@ -314,7 +318,7 @@ void collector_set_jobs(struct collector *c, struct scrape_config *config)
 	for (size_t i = 0; i < c->jobs.n; i++)
 		job_remove_targets(c, c->jobs.at[i]);
 	for (size_t i = 0; i < fresh.n; i++)
-		job_refresh(c, fresh.at[i]);
+		job_refresh(c, fresh.at[i], &log);
 	for (size_t i = 0; i < c->jobs.n; i++)
 		job_drop(c->jobs.at[i]);
 	c->jobs.n = 0;
@@ -326,6 +330,7 @@ void collector_set_jobs(struct collector *c, struct scrape_config *config)
 	}
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_unlock(&c->sources_lock);
+	log_lines(c, &log);
 	vec_release(&fresh);
 }
 

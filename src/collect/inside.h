@@ -18,10 +18,12 @@ struct task {
 	struct target *target;
 	struct profile_type type; /* strings are the job's */
 	uint64_t hash;
+	int64_t slot; /* when its turn was, though it may have had to wait: monotonic, ns */
 	bool is_running, is_gone, is_resting, is_tried;
 	enum collect_result result; /* of the last, if is_tried */
 	char *problem;		    /* malloc'ed, or NULL */
-	unsigned nfailures;	    /* in a row */
+	unsigned nfailures;	    /* its own in a row, not those to reach the target */
+	int64_t tried_ms;	    /* when the last one was asked for; monotonic */
 	int64_t last;		    /* ns since 1970 */
 	double duration_s;
 	uint64_t nok, nfailed;
@@ -29,24 +31,40 @@ struct task {
 
 enum target_state { TARGET_NEW, TARGET_UP, TARGET_DOWN };
 
+/* One block of memory, together with its labels and strings. */
 struct target {
-	struct arena arena; /* of the strings, but for the problem */
-	struct job *job;    /* not to be used once it is gone */
-	struct str key, address, service;
-	struct target_label *labels;
+	struct job *job; /* not to be used once it is gone */
+	struct str address, service;
+	struct target_label *labels; /* by name */
 	size_t nlabels;
-	uint64_t hash;
+	uint64_t hash; /* of all of these, and of the job's name */
+	size_t bytes;  /* of the block */
 	vec(struct task *) tasks;
 	unsigned nrunning;
 	bool is_gone, is_seen;
 	bool is_unreachable;
-	unsigned nfailures; /* to reach it, in a row */
-	int64_t retry_at;   /* monotonic; of one that cannot be reached */
+	unsigned nfailures;  /* to reach it, in a row */
+	int64_t retry_at;    /* of one that cannot be reached; monotonic, ns */
+	int64_t failed_ms;   /* when it was last found that it cannot be; monotonic */
+	int64_t answered_ms; /* when it last gave any answer; monotonic */
 	enum target_state state;
 	char *problem;	     /* malloc'ed, or NULL */
 	int64_t last, since; /* ns since 1970 */
-	int64_t round;	     /* in which is_chosen holds, of jobs with replicas */
+	/* of jobs with replicas, see replicas.c */
+	size_t group;
+	int64_t round; /* in which is_chosen holds; -1: none yet */
 	bool is_chosen;
+};
+
+#define TARGETS_LEFT_OUT "there are more targets than kiln can have: the rest is left out"
+
+/* The job's labels, the target's own, and its address. */
+enum { MAX_MERGED_LABELS = 2 * MAX_LABELS + 1 };
+
+/* The targets of a job with the same service. */
+struct replicas {
+	size_t first, n; /* of the job's members */
+	int64_t round;	 /* for which was drawn last; -1: none */
 };
 
 /* The text of jobs, which have it together. */
@@ -66,7 +84,9 @@ struct job {
 	struct target_source *sources[MAX_SOURCES];
 	struct target_set sets[MAX_SOURCES];
 	vec(struct target *) targets;
-	bool has_too_many;
+	size_t left_out_bytes; /* of the first target for which there was no room; 0: all are in */
+	vec(struct target *) members; /* the same by their services, of jobs with replicas */
+	vec(struct replicas) groups;
 };
 
 /* One profile on its way. It has copies of all that it needs, as its job may change meanwhile. */
@@ -87,6 +107,7 @@ struct shot {
 	atomic_bool canceled;
 	size_t taken; /* bytes, of the sink's */
 	bool is_out_of_memory;
+	bool was_sent; /* it reached whoever is there */
 	/* what became of it */
 	enum collect_result result;
 	char id[COLLECT_ID_BYTES];
@@ -106,7 +127,7 @@ struct collector {
 	vec(pthread_t) workers;
 	unsigned nidle;
 	vec(struct job *) jobs;
-	size_t ntargets;
+	size_t ntargets, target_bytes;
 	struct queue queue;
 	struct shot *first, **last; /* that no worker has yet */
 	vec(struct shot *) running; /* and those */
@@ -125,21 +146,47 @@ static inline int64_t wall_now(void)
 /* A new copy in the place of the old one; NULL: none. */
 void set_text(char **to, const char *text);
 
-/* ---- jobs.c: with both locks held */
+/* ---- target.c: with `lock` held */
+
+const char *target_state_name(enum target_state state);
+/* A target as a spec of a job has it, not yet in a block of its own: it points to the spec, the
+ * job's configuration and `labels`. */
+void target_describe(struct target *t, struct target_label labels[MAX_MERGED_LABELS], struct job *j,
+		     const struct target_spec *spec);
+bool target_same(const struct target *a, const struct target *b);
+struct target *target_new(const struct target *described);
+/* Makes the tasks that its job's configuration says; those of types that it still has stay. */
+void target_set_tasks(struct collector *c, struct target *t);
+/* The one with which to find out whether a target can be reached again. NULL: it has none. */
+struct task *target_probe(const struct target *t);
+/* It counts no more, and what is under way of it is canceled. */
+void target_remove(struct collector *c, struct target *t);
+/* Frees it if it is gone and nothing of it is under way. */
+void target_drop(struct target *t);
+void task_drop(struct task *t);
+
+/* ---- jobs.c: with both locks held. What is to be logged is appended to `log`, each line with a
+ * NUL at its end. */
 
 struct job *job_new(const struct scrape_job *config, struct shared_config *shared);
 /* With `lock` held. */
 void job_drop(struct job *j);
 /* Its targets become those of its sources. */
-void job_sync(struct collector *c, struct job *j);
+void job_sync(struct collector *c, struct job *j, struct buf *log);
+/* Is there room again for some that were left out? */
+bool job_may_grow(const struct collector *c, const struct job *j);
 /* The same after its settings have changed. */
-void job_refresh(struct collector *c, struct job *j);
+void job_refresh(struct collector *c, struct job *j, struct buf *log);
 /* Takes over the targets of one of the same name. */
 void job_inherit(struct job *j, struct job *old);
 void job_remove_targets(struct collector *c, struct job *j);
-/* Frees it if it is gone and nothing of it is under way. */
-void target_drop(struct target *t);
-void task_drop(struct task *t);
+
+/* ---- replicas.c: with `lock` held */
+
+/* After the targets of a job have changed. */
+void replicas_group(struct job *j);
+/* Are others of the same service taken in this round? */
+bool replicas_are_others(struct collector *c, const struct task *task, int64_t now);
 
 /* ---- shot.c */
 
@@ -152,10 +199,14 @@ void shot_free(struct shot *s);
 
 /* ---- results.c: with `lock` held */
 
-/* A shot of a task is over. What is to be logged is appended to `log`, in lines. */
+/* A shot of a task is over. What is to be logged is appended to `log`, each line with a NUL at its
+ * end. */
 void task_done(struct collector *c, const struct shot *s, struct buf *log);
+/* Its first turn after this time. */
 int64_t task_next(const struct task *t, int64_t after);
-/* What was left alone as it failed is tried again when its time comes. */
+/* It has its turn then. */
+void task_queue(struct collector *c, struct task *t, int64_t at);
+/* What was left alone as the target failed is tried again when its time comes. */
 void target_wake(struct collector *c, struct target *t);
 
 /* ---- captures.c: with `lock` held */
@@ -167,7 +218,7 @@ void capture_done(struct collector *c, const struct shot *s);
 /* ---- collector.c: with `lock` held */
 
 void start_shot(struct collector *c, struct shot *s);
-/* Is the one CPU profiler of the process at that address in use? */
-bool is_in_use(const struct collector *c, struct str address);
+/* Or are there too many under way, of all or of this target? */
+bool may_start(const struct collector *c, const struct target *t, const struct profile_type *type);
 
 #endif

@@ -22,15 +22,28 @@ int64_t task_next(const struct task *t, int64_t after)
 	return schedule_next(after, t->type.interval, t->target->job->config->jitter, t->hash);
 }
 
-static const char *const state_names[] = { "new", "up", "down" };
+void task_queue(struct collector *c, struct task *t, int64_t at)
+{
+	t->slot = at;
+	queue_put(&c->queue, &t->queued, at);
+}
+
+/* The turn after the last one. It may be over by a little, as the last took all of the interval,
+ * or had to wait: then it is taken at once. */
+static int64_t task_after(const struct task *t, int64_t now)
+{
+	int64_t next = task_next(t, t->slot);
+
+	return now - next < t->type.interval / 2 ? next : task_next(t, now);
+}
 
 static void set_state(struct target *t, enum target_state state, const char *why, struct buf *log)
 {
 	if (state != t->state) {
 		t->since = wall_now();
-		buf_printf(log, "scrape: %s %.*s is %s%s%s\n", t->job->config->name,
-			   STR_ARG(t->address), state_names[state], why ? ": " : "",
-			   why ? why : "");
+		buf_printf(log, "scrape: %s %.*s is %s%s%s%c", t->job->config->name,
+			   STR_ARG(t->address), target_state_name(state), why ? ": " : "",
+			   why ? why : "", '\0');
 	}
 	t->state = state;
 	set_text(&t->problem, why);
@@ -42,10 +55,12 @@ void target_wake(struct collector *c, struct target *t)
 
 	t->nfailures = 0;
 	t->retry_at = 0;
-	for (size_t i = 0; i < t->tasks.n; i++)
-		if (!t->tasks.at[i]->is_running)
-			queue_put(&c->queue, &t->tasks.at[i]->queued,
-				  task_next(t->tasks.at[i], now));
+	for (size_t i = 0; i < t->tasks.n; i++) {
+		struct task *task = t->tasks.at[i];
+
+		if (!task->is_running && !task->nfailures)
+			task_queue(c, task, task_next(task, now));
+	}
 }
 
 /* It is up as long as any of its profiles can be had. */
@@ -69,45 +84,74 @@ static void judge(struct target *t, const struct shot *s, struct buf *log)
 		set_state(t, TARGET_DOWN, s->e.text, log);
 }
 
+/* Is it the target that cannot be reached, or does it only not give this profile? The latter if it
+ * has given any other meanwhile; or since this one was tried before, if it could at least be asked
+ * for. */
+static bool is_silent(const struct target *t, const struct shot *s)
+{
+	return s->result == COLLECT_UNREACHABLE &&
+	       t->answered_ms <= (s->was_sent ? s->task->tried_ms : s->started_ms);
+}
+
+/* From now on only one profile at a time is asked for, and that is the shortest. */
 static void note_unreachable(struct collector *c, struct target *t, const struct shot *s,
 			     struct buf *log)
 {
 	const struct scrape_job *config = t->job->config;
+	struct task *probe = target_probe(t);
 
 	t->is_unreachable = true;
-	t->nfailures++;
-	t->retry_at = clock_now_ns() + schedule_backoff(config->interval, t->nfailures,
-							config->backoff, random_next(&c->random));
+	if (s->started_ms >= t->failed_ms) { /* those that fail together do so once */
+		t->failed_ms = clock_now_ms();
+		t->nfailures++;
+		t->retry_at =
+			clock_now_ns() + schedule_backoff(config->interval, t->nfailures,
+							  config->backoff, random_next(&c->random));
+	}
+	if (probe && !probe->is_running)
+		task_queue(c, probe, t->retry_at);
 	set_state(t, TARGET_DOWN, s->e.text, log);
 }
 
-static void note_result(struct task *task, const struct shot *s)
+static void note_answer(struct collector *c, struct target *t)
 {
-	task->is_tried = true;
-	task->is_resting = false;
-	task->result = s->result;
-	task->last = s->started;
-	task->duration_s = (double)(clock_now_ms() - s->started_ms) / 1e3;
-	set_text(&task->problem, s->result == COLLECT_OK ? NULL : s->e.text);
-	if (is_good(s->result)) {
-		task->nok++;
-		task->nfailures = 0;
-	} else if (s->result != COLLECT_ABSENT) {
-		task->nfailed++;
-		task->nfailures++;
+	t->answered_ms = clock_now_ms();
+	if (t->is_unreachable) {
+		t->is_unreachable = false;
+		target_wake(c, t);
 	}
 }
 
-static int64_t due_after(struct collector *c, const struct task *task)
+/* What the server itself had no room for says nothing of the target. */
+static void note_result(struct task *task, const struct shot *s)
+{
+	bool is_own_failure = !is_good(s->result) && s->result != COLLECT_ABSENT &&
+			      (s->result != COLLECT_UNREACHABLE || s->was_sent);
+
+	task->is_resting = false;
+	task->tried_ms = s->started_ms;
+	task->last = s->started;
+	task->duration_s = (double)(clock_now_ms() - s->started_ms) / 1e3;
+	set_text(&task->problem, s->result == COLLECT_OK ? NULL : s->e.text);
+	if (s->result == COLLECT_REFUSED)
+		return;
+	task->is_tried = true;
+	task->result = s->result;
+	task->nok += is_good(s->result);
+	task->nfailed += !is_good(s->result) && s->result != COLLECT_ABSENT;
+	task->nfailures = is_good(s->result) ? 0 : task->nfailures + is_own_failure;
+}
+
+static int64_t due_after(struct collector *c, const struct task *task, const struct shot *s)
 {
 	const struct target *t = task->target;
 	int64_t now = clock_now_ns();
 
-	if (is_good(task->result))
-		return task_next(task, now);
-	if (task->result == COLLECT_ABSENT)
+	if (is_good(s->result) || s->result == COLLECT_REFUSED)
+		return task_after(task, now);
+	if (s->result == COLLECT_ABSENT)
 		return task_next(task, now + ABSENT_INTERVALS * task->type.interval);
-	if (task->result == COLLECT_UNREACHABLE)
+	if (t->is_unreachable && task == target_probe(t))
 		return t->retry_at;
 	return now + schedule_backoff(task->type.interval, task->nfailures, t->job->config->backoff,
 				      random_next(&c->random));
@@ -117,6 +161,7 @@ void task_done(struct collector *c, const struct shot *s, struct buf *log)
 {
 	struct task *task = s->task;
 	struct target *t = s->target;
+	bool has_failed;
 
 	task->is_running = false;
 	if (task->is_gone) {
@@ -124,19 +169,17 @@ void task_done(struct collector *c, const struct shot *s, struct buf *log)
 		return;
 	}
 	if (s->result == COLLECT_CANCELED) {
-		queue_put(&c->queue, &task->queued, task_next(task, clock_now_ns()));
+		task_queue(c, task, task_next(task, clock_now_ns()));
 		return;
 	}
+	has_failed = is_silent(t, s);
 	note_result(task, s);
 	t->last = s->started;
-	if (s->result == COLLECT_UNREACHABLE) {
+	if (has_failed)
 		note_unreachable(c, t, s, log);
-	} else {
-		if (t->is_unreachable) {
-			t->is_unreachable = false;
-			target_wake(c, t);
-		}
+	else if (s->result != COLLECT_UNREACHABLE)
+		note_answer(c, t);
+	if (!has_failed && s->result != COLLECT_REFUSED)
 		judge(t, s, log);
-	}
-	queue_put(&c->queue, &task->queued, due_after(c, task));
+	task_queue(c, task, due_after(c, task, s));
 }

@@ -37,7 +37,8 @@ static const struct {
 	struct profile_type type;
 	bool is_usual;
 } known_types[] = {
-#define TYPE(name, path, seconds, usual, sample_types) { { #name, path, seconds, 0 }, usual },
+#define TYPE(name, path, seconds, usual, exclusive, sample_types) \
+	{ { #name, path, seconds, 0, exclusive ? #name : NULL }, usual },
 #include "collect/types.def"
 #undef TYPE
 };
@@ -51,9 +52,16 @@ const struct profile_type *profile_type_find(struct str name)
 	return NULL;
 }
 
-bool profile_type_is_exclusive(const struct profile_type *t)
+/* What a process takes one of at a time, by the last part of its path. */
+static const char *exclusive_by_path(struct str path)
 {
-	return strcmp(t->path, "profile") == 0;
+	size_t slash = str_rfind_char(path, '/');
+	struct str last = slash == STR_NONE ? path : str_from(path, slash + 1);
+
+	for (size_t i = 0; i < NKNOWN; i++)
+		if (known_types[i].type.exclusive && str_eq(str_of(known_types[i].type.path), last))
+			return known_types[i].type.exclusive;
+	return NULL;
 }
 
 /* ---- profiles */
@@ -162,6 +170,13 @@ static bool add_type(struct reader *r, const struct tree *at, struct str name,
 				 "kiln does not know where targets have %s: write it as {%s: "
 				 "{path: %s}}",
 				 type->name, type->name, type->name);
+	if (!type->exclusive)
+		type->exclusive = exclusive_by_path(str_of(type->path));
+	if (type->exclusive && !type->seconds)
+		return tree_fail(at, r->e,
+				 "%s is collected for some time: say for how long, as {%s: "
+				 "{seconds: 10}}",
+				 type->name, type->name);
 	job->ntypes++;
 	return true;
 }

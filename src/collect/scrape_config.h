@@ -14,9 +14,10 @@ struct profile_type {
 	const char *name, *path; /* "cpu", "profile"; the path is below the job's path-prefix */
 	int64_t seconds;	 /* that the target is to collect; 0: it answers at once */
 	int64_t interval;	 /* ns */
+	/* Name of what a process takes one of at a time, as runtimes have one CPU profiler; NULL:
+	 * it takes many. A type of another name may be the same by its path. */
+	const char *exclusive;
 };
-/* No two of these of one process at the same time: runtimes have one CPU profiler. */
-bool profile_type_is_exclusive(const struct profile_type *t);
 /* One of types.def, or NULL. */
 const struct profile_type *profile_type_find(struct str name);
 

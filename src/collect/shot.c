@@ -139,7 +139,7 @@ static enum collect_result judge_status(struct shot *s, const struct http_respon
 	return r->status == 404 ? COLLECT_ABSENT : COLLECT_WRONG;
 }
 
-static enum collect_result judge_failure(struct shot *s)
+static enum collect_result judge_failure(struct shot *s, const struct http_response *r)
 {
 	if (atomic_load(&s->canceled))
 		return COLLECT_CANCELED;
@@ -147,7 +147,7 @@ static enum collect_result judge_failure(struct shot *s)
 		err_set(&s->e, ERR_LIMIT, "the server has no memory left to take the profile");
 		return COLLECT_REFUSED;
 	}
-	return s->e.kind == ERR_LIMIT ? COLLECT_WRONG : COLLECT_UNREACHABLE;
+	return r->status || s->e.kind == ERR_LIMIT ? COLLECT_WRONG : COLLECT_UNREACHABLE;
 }
 
 static enum collect_result hand_over(struct shot *s, struct str bytes)
@@ -174,6 +174,7 @@ static enum collect_result ask(struct shot *s, struct http_response *r)
 				  .headers = headers,
 				  .nheaders = 1,
 				  .timeout_ms = s->type.seconds * 1000 + config->timeout / 1000000,
+				  .connect_timeout_ms = config->timeout / 1000000,
 				  .max_bytes = s->c->params.max_bytes,
 				  .canceled = &s->canceled,
 				  .take = take_bytes,
@@ -183,8 +184,12 @@ static enum collect_result ask(struct shot *s, struct http_response *r)
 	if ((*config->token_file || *config->user) &&
 	    !make_authorization(s, &headers[q.nheaders++]))
 		return COLLECT_WRONG;
-	if (!http_send(s->job->client, &q, r, &s->e))
-		return judge_failure(s);
+	if (!http_send(s->job->client, &q, r, &s->e)) {
+		s->was_sent = r->was_sent;
+		return judge_failure(s, r);
+	}
+	if (atomic_load(&s->canceled))
+		return COLLECT_CANCELED;
 	return r->status == 200 ? hand_over(s, buf_view(&r->body)) : judge_status(s, r);
 }
 
@@ -207,8 +212,8 @@ void shot_run(struct shot *s)
 
 static const char *wanted_types(struct str type)
 {
-#define TYPE(name, path, seconds, usual, sample_types) \
-	if (str_eq(type, STR(#name)))                  \
+#define TYPE(name, path, seconds, usual, exclusive, sample_types) \
+	if (str_eq(type, STR(#name)))                             \
 		return sample_types;
 #include "collect/types.def"
 #undef TYPE

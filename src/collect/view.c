@@ -39,8 +39,6 @@ static void view_task(struct arena *a, const struct task *t, struct type_view *o
 		out->next = wall_now() + (wait > 0 ? wait : 0);
 }
 
-static const char *const state_names[] = { "new", "up", "down" };
-
 static void view_target(struct arena *a, const struct target *t, struct target_view *out)
 {
 	struct target_label *labels = arena_many(a, t->nlabels, struct target_label);
@@ -53,7 +51,7 @@ static void view_target(struct arena *a, const struct target *t, struct target_v
 				     .service = copy_str(a, t->service),
 				     .labels = labels,
 				     .nlabels = t->nlabels,
-				     .state = state_names[t->state],
+				     .state = target_state_name(t->state),
 				     .problem = copy_text(a, t->problem),
 				     .last = t->last,
 				     .since = t->since,
@@ -68,8 +66,7 @@ static const char *problem_of(struct arena *a, const struct job *j)
 	for (size_t i = 0; i < j->nsources; i++)
 		if (j->sets[i].problem.kind != ERR_NONE)
 			return copy_text(a, j->sets[i].problem.text);
-	return j->has_too_many ? "there are more targets than kiln can have: the rest is left out"
-			       : "";
+	return j->left_out_bytes ? TARGETS_LEFT_OUT : "";
 }
 
 static void view_job(struct arena *a, const struct job *j, bool with_targets, struct job_view *out)

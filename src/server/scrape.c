@@ -133,26 +133,24 @@ static bool deliver(struct delivery *d)
 	return false;
 }
 
-/* What the answer would have said to a client. */
+/* What the answer would have said to a client. Limits of one profile are the target's matter, those
+ * of all of them are not. */
 static enum collect_result judge(const struct delivery *d, struct err *e)
 {
 	struct json answer = { 0 };
 	const struct json *text;
-	bool is_limit = false;
 	struct err ignored;
 
 	if (d->is_empty) {
 		err_set(e, ERR_NOTFOUND, "the profile has no samples, and is not stored");
 		return COLLECT_EMPTY;
 	}
-	for (size_t i = 0; i < d->reply.nheaders; i++)
-		is_limit = is_limit || strcmp(d->reply.headers[i][0], "X-Kiln-Limit") == 0;
 	text = d->reply.content && json_parse(d->call.arena, http_content_bytes(d->reply.content),
 					      &answer, &ignored)
 		       ? json_member(&answer, "error")
 		       : NULL;
 	err_set(e, ERR_FORMAT, "%.*s", STR_ARG(text ? text->text : STR("it is refused")));
-	return is_limit || d->reply.status >= 500 ? COLLECT_REFUSED : COLLECT_WRONG;
+	return d->reply.status == 429 || d->reply.status >= 500 ? COLLECT_REFUSED : COLLECT_WRONG;
 }
 
 static enum collect_result put(void *ctx, const struct collected *p, char id[COLLECT_ID_BYTES],

@@ -44,8 +44,8 @@ TEST(what_is_not_said_is_as_one_would_expect)
 	assert_string_equal(j->types[0].path, "profile");
 	assert_int_equal(j->types[0].seconds, 10);
 	assert_int_equal(j->types[0].interval, 60 * COLLECT_SECOND);
-	assert_true(profile_type_is_exclusive(&j->types[0]));
-	assert_false(profile_type_is_exclusive(&j->types[1]));
+	assert_string_equal(j->types[0].exclusive, "cpu");
+	assert_null(j->types[1].exclusive);
 	scrape_config_release(&c);
 }
 
@@ -129,6 +129,11 @@ TEST(mistakes_are_named)
 		{ JOB "  profiles: {cpu: {path: 'a?b'}}", "line 4: path is what stands after" },
 		{ JOB "  profiles: {cpu: {seconds: 61}}",
 		  "cpu takes 61s, and its interval is 60s" },
+		{ JOB "  profiles: {cpu: {seconds: 0}}", "cpu is collected for some time" },
+		{ JOB "  profiles: {x: {path: a/profile}}", "x is collected for some time" },
+		{ JOB "  scheme: https\n  tls-ca: /dev/null\n  tls: {ca: /dev/zero}",
+		  "line 6: tls-ca is there twice" },
+		{ JOB "  max_backoff: 1m\n  max-backoff: 2m", "max-backoff is there twice" },
 		{ JOB "  files: x", "line 4: files are a list" },
 		{ JOB "  files: ['']", "line 4: this is no name of a file" },
 		{ JOB "  labels: {1: {}}", "line 4: the value of the label 1" },

@@ -1,9 +1,9 @@
 /* collect.h - takes profiles of targets, again and again, and hands them over.
  *
  * Jobs (scrape_config.h) say which profiles of which targets, and how often. Each is asked for over
- *HTTP on a thread of its own, of which there are only so many; what comes goes to the sink, whoever
- * that is. A target that dies, hangs or talks nonsense is asked less and less often, and costs
- * nobody else anything.
+ * HTTP on a thread of its own, of which there are only so many; what comes goes to the sink,
+ * whoever that is. A target that dies, hangs or talks nonsense is asked less and less often, and
+ * costs nobody else anything.
  *
  *	struct collector *c = collector_new(&params);
  *	collector_set_jobs(c, &config);
@@ -141,8 +141,15 @@ struct job_view {
 	size_t ntargets;
 };
 
-/* All in `a`. Without `with_targets` jobs only have their numbers. */
-void collector_view(struct collector *c, bool with_targets, struct arena *a, struct job_view **jobs,
-		    size_t *n);
+/* Which jobs and targets; p == NULL: any. */
+struct target_filter {
+	struct str job, service, state;
+};
+
+/* All in `a`. Without a filter it is all jobs, but only their numbers. */
+void collector_view(struct collector *c, const struct target_filter *f, struct arena *a,
+		    struct job_view **jobs, size_t *n);
+/* Memory that such a view takes, by and large. */
+size_t collector_view_bytes(struct collector *c, const struct target_filter *f);
 
 #endif

@@ -69,34 +69,94 @@ static const char *problem_of(struct arena *a, const struct job *j)
 	return j->left_out_bytes ? TARGETS_LEFT_OUT : "";
 }
 
-static void view_job(struct arena *a, const struct job *j, bool with_targets, struct job_view *out)
+/* ---- which */
+
+static bool is_it(const struct str *wanted, struct str s)
+{
+	return !wanted->p || str_eq(*wanted, s);
+}
+
+static bool is_job_wanted(const struct target_filter *f, const struct job *j)
+{
+	return !f || is_it(&f->job, str_of(j->config->name));
+}
+
+static bool is_wanted(const struct target_filter *f, const struct target *t)
+{
+	return is_it(&f->service, t->service) &&
+	       is_it(&f->state, str_of(target_state_name(t->state)));
+}
+
+static size_t count_wanted(const struct target_filter *f, const struct job *j)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; f && i < j->targets.n; i++)
+		n += is_wanted(f, j->targets.at[i]);
+	return n;
+}
+
+/* ---- all of it */
+
+static void view_job(struct arena *a, const struct job *j, const struct target_filter *f,
+		     struct job_view *out)
 {
 	*out = (struct job_view){ .name = copy_text(a, j->config->name),
 				  .problem = problem_of(a, j),
 				  .interval = j->config->interval,
 				  .replicas = j->config->replicas,
-				  .ntargets = j->targets.n };
+				  .targets =
+					  arena_many(a, count_wanted(f, j), struct target_view) };
 	for (size_t i = 0; i < j->targets.n; i++) {
-		enum target_state state = j->targets.at[i]->state;
+		const struct target *t = j->targets.at[i];
 
-		out->nup += state == TARGET_UP;
-		out->ndown += state == TARGET_DOWN;
-		out->nnew += state == TARGET_NEW;
+		out->nup += t->state == TARGET_UP;
+		out->ndown += t->state == TARGET_DOWN;
+		out->nnew += t->state == TARGET_NEW;
+		if (f && is_wanted(f, t))
+			view_target(a, t, &out->targets[out->ntargets++]);
 	}
-	if (!with_targets)
-		return;
-	out->targets = arena_many(a, j->targets.n, struct target_view);
-	for (size_t i = 0; i < j->targets.n; i++)
-		view_target(a, j->targets.at[i], &out->targets[i]);
 }
 
-void collector_view(struct collector *c, bool with_targets, struct arena *a, struct job_view **jobs,
-		    size_t *n)
+void collector_view(struct collector *c, const struct target_filter *f, struct arena *a,
+		    struct job_view **jobs, size_t *n)
 {
 	pthread_mutex_lock(&c->lock);
-	*n = c->jobs.n;
+	*n = 0;
 	*jobs = arena_many(a, c->jobs.n, struct job_view);
 	for (size_t i = 0; i < c->jobs.n; i++)
-		view_job(a, c->jobs.at[i], with_targets, &(*jobs)[i]);
+		if (is_job_wanted(f, c->jobs.at[i]))
+			view_job(a, c->jobs.at[i], f, &(*jobs)[(*n)++]);
 	pthread_mutex_unlock(&c->lock);
+}
+
+static size_t text_bytes(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+static size_t target_bytes(const struct target *t)
+{
+	size_t bytes = sizeof(struct target_view) + t->bytes + text_bytes(t->problem);
+
+	for (size_t i = 0; i < t->tasks.n; i++)
+		bytes += sizeof(struct type_view) + text_bytes(t->tasks.at[i]->type.name) +
+			 text_bytes(t->tasks.at[i]->problem);
+	return bytes;
+}
+
+size_t collector_view_bytes(struct collector *c, const struct target_filter *f)
+{
+	size_t bytes = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->jobs.n; i++) {
+		const struct job *j = c->jobs.at[i];
+
+		for (size_t k = 0; is_job_wanted(f, j) && k < j->targets.n; k++)
+			if (is_wanted(f, j->targets.at[k]))
+				bytes += target_bytes(j->targets.at[k]);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return bytes;
 }

@@ -2,7 +2,10 @@
 #include "server/api1.h"
 
 #include "collect/collect.h"
+#include "server/gate.h"
 #include "server/log.h"
+
+enum { VIEW_FACTOR = 3 }; /* memory for a view, and the text of it as it grows */
 
 /* ---- targets */
 
@@ -59,19 +62,8 @@ static void put_target(struct buf *out, const struct target_view *t)
 	buf_puts(out, "]}");
 }
 
-static bool is_wanted(const struct request *q, const struct target_view *t)
-{
-	const struct value *service = request_param(q, "service"),
-			   *state = request_param(q, "state");
-
-	return (!service->is_set || str_eq(service->text, t->service)) &&
-	       (!state->is_set || str_eq(state->text, str_of(t->state)));
-}
-
 static void put_job(struct request *q, struct buf *out, const struct job_view *j)
 {
-	bool is_first = true;
-
 	buf_puts(out, "{\"job\":");
 	json_put(out, str_of(j->name));
 	put_text(out, "problem", j->problem);
@@ -80,32 +72,35 @@ static void put_job(struct request *q, struct buf *out, const struct job_view *j
 	buf_printf(out, ",\"replicas\":%lld,\"up\":%zu,\"down\":%zu,\"new\":%zu,\"targets\":[",
 		   (long long)j->replicas, j->nup, j->ndown, j->nnew);
 	for (size_t i = 0; i < j->ntargets && !stop_asked_at(q->stop, i); i++) {
-		if (!is_wanted(q, &j->targets[i]))
-			continue;
-		buf_puts(out, is_first ? "\n" : ",\n");
+		buf_puts(out, i ? ",\n" : "\n");
 		put_target(out, &j->targets[i]);
-		is_first = false;
 	}
 	buf_puts(out, "]}");
 }
 
+static struct str wanted(const struct request *q, const char *name)
+{
+	return request_param(q, name)->is_set ? request_text(q, name) : (struct str){ 0 };
+}
+
 static bool run_targets(struct request *q, struct buf *out, struct err *e)
 {
-	struct str wanted = request_text(q, "job");
+	struct collector *c = q->c->server->collector;
+	struct target_filter filter = { .job = wanted(q, "job"),
+					.service = wanted(q, "service"),
+					.state = wanted(q, "state") };
 	struct job_view *jobs;
-	bool is_first = true;
 	size_t n;
 
 	(void)e;
-	collector_view(q->c->server->collector, true, q->a, &jobs, &n);
+	if (!gate_take(q->c, collector_view_bytes(c, &filter) * VIEW_FACTOR))
+		return false;
+	collector_view(c, &filter, q->a, &jobs, &n);
 	buf_puts(out, "{\"jobs\":[");
 	for (size_t i = 0; i < n; i++) {
-		if (request_param(q, "job")->is_set && !str_eq(str_of(jobs[i].name), wanted))
-			continue;
-		if (!is_first)
+		if (i)
 			buf_char(out, ',');
 		put_job(q, out, &jobs[i]);
-		is_first = false;
 	}
 	buf_puts(out, "]}\n");
 	return true;

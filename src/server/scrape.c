@@ -253,27 +253,36 @@ static void set_targets(struct server *s, const struct job_view *j, bool is_ther
 	}
 }
 
-static void measure(struct server *s, bool is_there)
+void scrape_measure(struct server *s)
 {
 	struct arena a = { 0 };
 	struct job_view *jobs;
 	size_t n;
 
-	collector_view(s->collector, false, &a, &jobs, &n);
+	pthread_mutex_lock(&s->scrape_lock);
+	collector_view(s->collector, NULL, &a, &jobs, &n);
 	for (size_t i = 0; i < n; i++)
-		set_targets(s, &jobs[i], is_there);
+		set_targets(s, &jobs[i], true);
+	pthread_mutex_unlock(&s->scrape_lock);
 	arena_release(&a);
 }
 
-void scrape_measure(struct server *s)
+/* Whoever measures does so before, and is overruled, or after, and knows nothing of them. */
+static void forget_jobs(struct server *s, const struct job_view *jobs, size_t n)
 {
-	measure(s, true);
+	pthread_mutex_lock(&s->scrape_lock);
+	for (size_t i = 0; i < n; i++)
+		set_targets(s, &jobs[i], false);
+	pthread_mutex_unlock(&s->scrape_lock);
 }
 
 void scrape_reload(struct server *s)
 {
 	struct scrape_config config;
+	struct arena a = { 0 };
+	struct job_view *old;
 	struct err e;
+	size_t nold;
 
 	if (!*s->options->config)
 		return;
@@ -281,7 +290,10 @@ void scrape_reload(struct server *s)
 		log_error("the scrape jobs stay as they were: %s", e.text);
 		return;
 	}
-	measure(s, false); /* of jobs that will not be there any more */
 	log_info("the scrape jobs have been read again: %zu", config.njobs);
+	collector_view(s->collector, NULL, &a, &old, &nold);
 	collector_set_jobs(s->collector, &config);
+	forget_jobs(s, old, nold);
+	scrape_measure(s); /* of those that stay */
+	arena_release(&a);
 }

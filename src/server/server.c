@@ -282,6 +282,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	ok = http_address_parse(&a, options->listen, "", &host, &port, e) ||
 	     err_wrap(e, "--listen %s", options->listen);
 	desks_init(&s.desks);
+	pthread_mutex_init(&s.scrape_lock, NULL);
 	ok = ok && scrape_read_config(options, &jobs, e) && gate_open(&s, host, e);
 	if (ok)
 		viewer_open(&s);
@@ -305,6 +306,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	debuginfo_close(s.debuginfo);
 	gate_close(&s);
 	desks_release(&s.desks);
+	pthread_mutex_destroy(&s.scrape_lock);
 	arena_release(&a);
 	return ok;
 }

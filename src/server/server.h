@@ -2,6 +2,8 @@
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
+#include <pthread.h>
+
 #include "base/err.h"
 #include "base/escape.h"
 #include "http/server.h"
@@ -37,6 +39,7 @@ struct server {
 	int64_t started;       /* ns since 1970 */
 	atomic_bool is_stopping;
 	struct collector *collector;
+	pthread_mutex_t scrape_lock; /* of the numbers of its targets among the metrics */
 	struct desks desks;
 	struct debuginfo *debuginfo;
 	struct names *names;

@@ -420,3 +420,37 @@ TEST(a_capture_waits_for_its_turn_as_others_do)
 	vec_release(&c.jobs);
 	end(&c, j);
 }
+
+/* ---- views */
+
+TEST(a_view_has_what_is_asked_for)
+{
+	struct collector c = { 0 };
+	struct job *j = job_of(REPLICAS("10s"));
+	struct target_filter all = { 0 }, s = { .service = STR("s"), .state = STR("new") },
+			     up = { .state = STR("up") }, none = { .job = STR("no") };
+	struct arena a = { 0 };
+	struct job_view *jobs;
+	size_t n;
+
+	sync_job(&c, j);
+	vec_push(&c.jobs, j);
+	collector_view(&c, NULL, &a, &jobs, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(jobs[0].nnew, 6);
+	assert_int_equal(jobs[0].ntargets, 0);
+	collector_view(&c, &all, &a, &jobs, &n);
+	assert_int_equal(jobs[0].ntargets, 6);
+	collector_view(&c, &s, &a, &jobs, &n);
+	assert_int_equal(jobs[0].ntargets, 3);
+	assert_int_equal(jobs[0].nnew, 6);
+	collector_view(&c, &up, &a, &jobs, &n);
+	assert_int_equal(jobs[0].ntargets, 0);
+	collector_view(&c, &none, &a, &jobs, &n);
+	assert_int_equal(n, 0);
+	assert_true(collector_view_bytes(&c, &all) > collector_view_bytes(&c, &s));
+	assert_int_equal(collector_view_bytes(&c, &up), 0);
+	arena_release(&a);
+	vec_release(&c.jobs);
+	end(&c, j);
+}

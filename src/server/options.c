@@ -11,6 +11,7 @@
 #define OPTION_MB (INT64_C(1) << 20)
 #define OPTION_GB (INT64_C(1) << 30)
 #define MIN_DISK (16 * OPTION_MB)
+enum { MAX_SCRAPES = 10000 }; /* each has a thread */
 
 static const struct option_def rows[] = {
 #define OPT(type, field, flag, profefe, initial, value, help) \
@@ -72,6 +73,8 @@ bool server_options_check(const struct server_options *o, struct err *e)
 			"--max-disk must be %d MB or more, or 0 for no limit: the database's "
 			"log needs some of it",
 			(int)(MIN_DISK / OPTION_MB));
+	if (o->max_scrapes < 1 || o->max_scrapes > MAX_SCRAPES)
+		return err_set(e, ERR_USAGE, "--max-scrapes must be between 1 and %d", MAX_SCRAPES);
 	if (o->regression_window < OPTION_MINUTE)
 		return err_set(e, ERR_USAGE, "--regression-window must be a minute or more");
 	if (!webhook_check_url(o->webhook, e))

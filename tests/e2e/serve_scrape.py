@@ -14,7 +14,7 @@ import jsonschema
 
 import serve_lib as lib
 from serve_lib import Server, check, equal
-from serve_target import Target, free_port
+from serve_target import BlackHole, Target, free_port
 
 SLOW = 3 if lib.IS_SLOW else 1
 
@@ -170,6 +170,27 @@ def sighup_keeps_what_is_known():
     a.close(), b.close()
 
 
+def sighup_keeps_targets_of_a_file_that_is_wrong():
+    a = Target()
+    file = lib.TMP + "/broken.yaml"
+    with open(file, "w") as f:
+        f.write("- targets: ['%s']\n" % a.address)
+    server = Server("--config", config("scrape: [{job: j, interval: 1s, profiles: [heap], files: ['%s']}]" % file))
+    until(is_in(server, a.address, "up"))
+    for text, problem in (("- targets: [", "line"), ("", "write []")):
+        with open(file, "w") as f:
+            f.write(text)
+        until(lambda: [j for j in server.get("/api/1/targets")[1]["jobs"] if problem in j["problem"]])
+        n = server.log().count("have been read again")
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: server.log().count("have been read again") > n)
+        time.sleep(0.2)
+        assert problem in server.get("/api/1/targets")[1]["jobs"][0]["problem"]
+        equal(targets(server)[a.address]["state"], "up")
+    equal(server.stop(), 0)
+    a.close()
+
+
 def sighup_tries_what_was_left_alone():
     a = Target(mode="absent")
     server = Server("--config", config("scrape: [{job: j, interval: 1s, profiles: [heap], targets: ['%s']}]" % a.address))
@@ -210,12 +231,15 @@ scrape:
      basic_auth: {username: me, password_file: secret}}
   - {job: b, interval: 1s, profiles: [heap], scheme: https, targets: ["%s"], tls: {insecure: true}, bearer_token_file: secret}
   - {job: c, interval: 1s, profiles: [heap], scheme: https, targets: ["%s"]}
-""" % (a.address, cert, b.address, c.address)))
+  - {job: d, interval: 1s, profiles: [heap], scheme: https, targets: ["%s"], labels: {service: d}, tls: {ca: secret}}
+""" % (a.address, cert, b.address, c.address, c.address)))
     until(lambda: targets(server)[a.address]["state"] == targets(server)[b.address]["state"] == "up")
-    until(is_in(server, c.address, "down"))
+    until(lambda: targets(server, job="c")[c.address]["state"] == "down")
     equal(a.headers["Authorization"], "Basic bWU6Z2VoZWlt")
     equal(b.headers["Authorization"], "Bearer geheim")
-    assert "certificate" in targets(server)[c.address]["problem"]
+    assert "certificate" in targets(server, job="c")[c.address]["problem"]
+    problem = until(lambda: targets(server, job="d")[c.address]["problem"])
+    assert "CA specified by tls-ca: " in problem, problem
     assert "geheim" not in server.ask("/api/1/targets")[2].decode() + server.log()
     equal(server.stop(), 0)
     for t in (a, b, c):
@@ -312,6 +336,81 @@ scrape:
         t.close()
 
 
+def an_endpoint_that_hangs_costs_only_itself():
+    a = Target(goroutine="hang")
+    server = Server("--config", config("""
+scrape: [{job: j, interval: 1s, timeout: 1s, max_backoff: 8s, profiles: [heap, goroutine], targets: ["%s"]}]
+""" % a.address))
+    until(is_in(server, a.address, "up"))
+    n, start = a.count("heap"), time.monotonic()
+    until(lambda: targets(server)[a.address]["types"]["goroutine"]["failed"] >= 3, 30)
+    took = a.count("heap") - n
+    assert took >= (time.monotonic() - start) * 0.7 - 1, (took, time.monotonic() - start)
+    assert time.monotonic() - start > 4, "it is not left alone"
+    assert "is down" not in server.log(), server.log()
+    equal(server.stop(), 0)
+    a.close()
+
+
+def what_the_server_refuses_is_no_failure_of_the_target():
+    a = Target()
+    server = Server("--max-series", "1", "--config", config("""
+scrape: [{job: j, interval: 1s, profiles: [heap, goroutine], targets: ["%s"]}]
+""" % a.address))
+    until(is_in(server, a.address, "up"))
+    until(lambda: a.count("heap") >= 6 and a.count("goroutine") >= 6, 12)  # neither is left alone
+    types = targets(server)[a.address]["types"]
+    equal([t["failed"] for t in types.values()], [0, 0])
+    assert any("series" in t["problem"] for t in types.values()), types
+    assert re.search(r'kiln_scrapes_total\{job="j",result="refused"\} \d', server.ask("/metrics")[2].decode())
+    equal(server.stop(), 0)
+    a.close()
+
+
+def slow_liars_leave_memory_to_others():
+    liars = [Target(mode="stall") for _ in range(12)]
+    for t in liars:
+        t.stall_bytes = 15 << 19
+    server = Server("--max-memory", "256MB", "--config", config("""
+scrape: [{job: liars, interval: 1s, timeout: 12s, profiles: [heap], targets: %s}]
+""" % json.dumps([t.address for t in liars])))
+    until(lambda: sum(t.nstalled for t in liars) >= 2)
+    time.sleep(2)
+    body = lib.profile({"f%d;main" % i: (1, 1) for i in range(20000)}, pack=False)
+    for i in range(3):
+        got = server.push(body, service="s", type="cpu", labels="n=%d" % i)
+        assert isinstance(got, dict), got
+    equal(server.stop(), 0)
+    for t in liars:
+        t.close()
+
+
+def nobody_waits_for_a_black_hole():
+    a = BlackHole()
+    server = Server("--config", config("""
+scrape: [{job: j, interval: 1h, timeout: 1s, profiles: {cpu: {seconds: 20}}, targets: ["%s"]}]
+""" % a.address))
+    until(lambda: targets(server))
+    x = capture(server, target=a.address)[1]
+    x = until(lambda: [y for y in [server.get("/api/1/capture/" + x["id"])[1]] if y["state"] == "failed"], 6)[0]
+    assert "timeout" in x["problem"], x
+    equal(server.stop(), 0)
+    a.close()
+
+
+def it_ends_while_profiles_come():
+    some = [Target() for _ in range(20)]
+    for i, t in enumerate(some):
+        t.delay = 0.1 + i * 0.03
+    server = Server("--config", config("""
+scrape: [{job: j, interval: 1s, profiles: [heap], targets: %s}]
+""" % json.dumps([t.address for t in some])))
+    until(lambda: sum(t.count("heap") > 0 for t in some) > 10)
+    equal(server.stop(), 0)
+    for t in some:
+        t.close()
+
+
 def a_target_comes_back():
     a = Target()
     port = a.port
@@ -355,7 +454,7 @@ scrape: [{job: now, interval: 1h, profiles: {cpu: {seconds: 2}, heap: }, targets
     second = capture(server, target=a.address, type="cpu", seconds=1)[1]
     waiting = server.get("/api/1/capture/" + second["id"])[1]
     equal(waiting["state"], "waiting")
-    assert "another CPU profile" in waiting["problem"] and waiting["left"] > 1, waiting
+    assert "another cpu profile" in waiting["problem"] and waiting["left"] > 1, waiting
     heap = capture(server, target=a.address, type="heap", seconds=5)[1]  # that need not wait
     until(lambda: server.get("/api/1/capture/" + heap["id"])[1]["state"] == "done", 2)
     equal(server.get("/api/1/capture/" + first["id"])[1]["state"], "running")
@@ -411,6 +510,13 @@ scrape: [{job: now, interval: 1h, profiles: [heap], targets: ["%s"]}]
 
 # ---- the configuration
 
+def none_at_a_time_is_a_mistake():
+    for n in ("0", "-1", "100000"):
+        done = subprocess.run([lib.KILN, "serve", "--data", lib.TMP + "/none", "--max-scrapes", n], capture_output=True,
+                              text=True, timeout=10 * SLOW)
+        assert "--max-scrapes must be between 1 and 10000" in done.stderr, done.stderr
+
+
 def mistakes_in_the_configuration_are_named():
     job = "scrape:\n  - job: j\n    targets: ['h:1']\n"
     for text, wanted in (("scrape:\n  - targets: ['h:1']\n", r"line 2: the job has no name: write  - job: NAME"),
@@ -436,9 +542,11 @@ def mistakes_in_the_configuration_are_named():
 
 
 ALL = (scrapes_what_the_configuration_says, files_are_read_again_when_they_change, sighup_keeps_what_is_known,
-       sighup_tries_what_was_left_alone, a_process_takes_one_cpu_profile_at_a_time,
-       speaks_tls_and_says_who_it_is, some_replicas_are_taken_at_a_time, a_bad_target_costs_only_itself, a_target_comes_back,
-       a_profile_is_taken_at_somebodys_wish, roles_hold_here_too, mistakes_in_the_configuration_are_named)
+       sighup_keeps_targets_of_a_file_that_is_wrong, sighup_tries_what_was_left_alone, a_process_takes_one_cpu_profile_at_a_time,
+       speaks_tls_and_says_who_it_is, some_replicas_are_taken_at_a_time, a_bad_target_costs_only_itself,
+       an_endpoint_that_hangs_costs_only_itself, what_the_server_refuses_is_no_failure_of_the_target,
+       slow_liars_leave_memory_to_others, nobody_waits_for_a_black_hole, it_ends_while_profiles_come, a_target_comes_back,
+       none_at_a_time_is_a_mistake, a_profile_is_taken_at_somebodys_wish, roles_hold_here_too, mistakes_in_the_configuration_are_named)
 if not lib.IS_SLOW:  # with sanitizers there is no agent
     ALL += (a_native_program_is_scraped,)
 chosen = [each for each in ALL if len(sys.argv) < 2 or each.__name__ in sys.argv[1:]]

@@ -26,6 +26,7 @@ class Target:
 
     def __init__(self, port=0, mode="ok", tls=None, **modes):
         self.mode, self.modes, self.asked, self.headers, self.elsewhere = mode, modes, [], {}, ""
+        self.stall_bytes = self.nstalled = self.delay = 0
         self.now = self.most = 0  # CPU profiles at the same time
         self.lock, self.end = threading.Lock(), threading.Event()
         outer = self
@@ -87,13 +88,21 @@ class Target:
             while not self.end.is_set():
                 h.wfile.write(b"\x0a" * 65536)
             return
+        if mode == "stall":  # after so many bytes that nobody has announced
+            h.send_response(200)
+            h.end_headers()
+            h.wfile.write(b"\x0a" * self.stall_bytes)
+            self.nstalled += 1
+            self.end.wait(60)
+            h.close_connection = True
+            return
         if mode == "drip":
             h.send_response(200)
             h.end_headers()
             while not self.end.wait(0.1):
                 h.wfile.write(b"\x0a")
             return
-        if self.end.wait(seconds):
+        if self.end.wait(seconds + self.delay):
             h.close_connection = True
             return
         body, status, headers = self.body(name, mode), 200, {}
@@ -132,6 +141,25 @@ class Target:
         self.end.set()
         self.server.shutdown()
         self.server.server_close()
+
+
+class BlackHole:
+    """An address to which nobody can connect, and that does not say so: its queue is full."""
+
+    def __init__(self):
+        self.server = socket.socket()
+        self.server.bind(("127.0.0.1", 0))
+        self.server.listen(0)
+        self.address = "127.0.0.1:%d" % self.server.getsockname()[1]
+        self.clients = []
+        for _ in range(4):
+            self.clients.append(socket.socket())
+            self.clients[-1].setblocking(False)
+            self.clients[-1].connect_ex(self.server.getsockname())
+
+    def close(self):
+        for s in self.clients + [self.server]:
+            s.close()
 
 
 BOMB = gzip.compress(bytes(400 << 20), 9)

@@ -20,13 +20,7 @@ struct shot *shot_new(struct collector *c, struct target *t, const struct profil
 	s->address = (struct str){ str_dup(a, t->address), t->address.n };
 	s->service = (struct str){ str_dup(a, t->service), t->service.n };
 	s->nlabels = t->nlabels;
-	s->labels = arena_many(a, t->nlabels, struct target_label);
-	for (size_t i = 0; i < t->nlabels; i++) {
-		const struct target_label *from = &t->labels[i];
-
-		s->labels[i].name = (struct str){ str_dup(a, from->name), from->name.n };
-		s->labels[i].value = (struct str){ str_dup(a, from->value), from->value.n };
-	}
+	s->labels = labels_copy(a, t->labels, t->nlabels);
 	s->type = *type;
 	s->type.name = str_dup(a, str_of(type->name));
 	s->type.path = str_dup(a, str_of(type->path));

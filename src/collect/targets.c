@@ -190,13 +190,13 @@ static struct str copy_str(struct arena *a, struct str s)
 	return (struct str){ str_dup(a, s), s.n };
 }
 
-static const struct target_label *copy_labels(struct arena *a, const struct target_spec *from)
+struct target_label *labels_copy(struct arena *a, const struct target_label *from, size_t n)
 {
-	struct target_label *labels = arena_many(a, from->nlabels, struct target_label);
+	struct target_label *labels = arena_many(a, n, struct target_label);
 
-	for (size_t i = 0; i < from->nlabels; i++) {
-		labels[i].name = copy_str(a, from->labels[i].name);
-		labels[i].value = copy_str(a, from->labels[i].value);
+	for (size_t i = 0; i < n; i++) {
+		labels[i].name = copy_str(a, from[i].name);
+		labels[i].value = copy_str(a, from[i].value);
 	}
 	return labels;
 }
@@ -209,7 +209,8 @@ void targets_copy(struct arena *a, struct target_spec *to, const struct target_s
 
 		to[i] = (struct target_spec){ .address = copy_str(a, from[i].address),
 					      .labels = is_shared ? to[i - 1].labels
-								  : copy_labels(a, &from[i]),
+								  : labels_copy(a, from[i].labels,
+										from[i].nlabels),
 					      .nlabels = from[i].nlabels };
 	}
 }

@@ -56,6 +56,7 @@ struct tree;
  * *at, in `a`. The error begins with the line. */
 bool targets_read(struct arena *a, const struct tree *list, bool may_be_plain,
 		  struct target_spec **at, size_t *n, struct err *e);
+struct target_label *labels_copy(struct arena *a, const struct target_label *from, size_t n);
 /* Into `to`, with all that they point to; labels that several share are copied once. */
 void targets_copy(struct arena *a, struct target_spec *to, const struct target_spec *from,
 		  size_t n);

@@ -41,15 +41,9 @@ static void view_task(struct arena *a, const struct task *t, struct type_view *o
 
 static void view_target(struct arena *a, const struct target *t, struct target_view *out)
 {
-	struct target_label *labels = arena_many(a, t->nlabels, struct target_label);
-
-	for (size_t i = 0; i < t->nlabels; i++) {
-		labels[i].name = copy_str(a, t->labels[i].name);
-		labels[i].value = copy_str(a, t->labels[i].value);
-	}
 	*out = (struct target_view){ .address = copy_str(a, t->address),
 				     .service = copy_str(a, t->service),
-				     .labels = labels,
+				     .labels = labels_copy(a, t->labels, t->nlabels),
 				     .nlabels = t->nlabels,
 				     .state = target_state_name(t->state),
 				     .problem = copy_text(a, t->problem),

@@ -190,42 +190,6 @@ static bool find_valid(const struct regex *re, struct str subject, struct regex_
 	return regex_nfa_find(get_nfa(re), subject, groups, ngroups);
 }
 
-static bool is_valid_utf8(struct str s)
-{
-	size_t i = 0;
-
-	while (i < s.n) {
-		uint64_t eight;
-		uint32_t rune;
-		size_t used;
-
-		if (s.n - i >= sizeof(eight)) {
-			memcpy(&eight, s.p + i, sizeof(eight));
-			if (!(eight & 0x8080808080808080u)) {
-				i += sizeof(eight);
-				continue;
-			}
-		}
-		used = utf8_decode(str_from(s, i), &rune);
-		if (rune == UTF8_INVALID && used == 1)
-			return false;
-		i += used;
-	}
-	return true;
-}
-
-/* Each byte that is not valid becomes a U+FFFD. */
-static void repair_utf8(struct buf *out, struct str s)
-{
-	while (s.n > 0) {
-		uint32_t rune;
-		size_t used = utf8_decode(s, &rune);
-
-		out->n += utf8_encode(buf_room(out, UTF8_BYTES), rune);
-		s = str_from(s, used);
-	}
-}
-
 /* Where in `s` the byte comes from that is at `offset` in the repaired text. */
 static size_t unrepaired_offset(struct str s, size_t offset)
 {
@@ -247,7 +211,7 @@ static bool find_invalid(const struct regex *re, struct str subject, struct rege
 	struct buf repaired = { 0 };
 	bool found;
 
-	repair_utf8(&repaired, subject);
+	utf8_repair(&repaired, subject);
 	found = find_valid(re, buf_view(&repaired), groups, ngroups);
 	buf_release(&repaired);
 	for (size_t i = 0; found && i < ngroups; i++) {
@@ -264,7 +228,7 @@ static bool find(const struct regex *re, struct str subject, struct regex_span *
 {
 	if (!re->code)
 		return find_literal_in(re->literal, subject, groups, ngroups);
-	if (!is_valid_utf8(subject))
+	if (!utf8_is_valid(subject))
 		return find_invalid(re, subject, groups, ngroups);
 	return find_valid(re, subject, groups, ngroups);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/str.h"
+#include "base/buf.h"
 
 #define UTF8_INVALID 0xfffdu
 #define UTF8_MAX 0x10ffffu
@@ -53,5 +53,9 @@ static inline size_t utf8_encode(char out[UTF8_BYTES], uint32_t rune)
 	out[0] = (char)((0xf00 >> n) | rune);
 	return n;
 }
+
+bool utf8_is_valid(struct str s);
+/* Appends the text; each byte that is not valid becomes a U+FFFD. */
+void utf8_repair(struct buf *out, struct str s);
 
 #endif

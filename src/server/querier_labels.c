@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "profile/wire.h"
 
-enum { MAX_SELECTORS = 16, MAX_LABEL_SETS = 100000 };
+enum { MAX_SELECTORS = 16, MAX_LABEL_NAMES = 64, MAX_LABEL_SETS = 100000 };
 
 /* ---- labels that a profile type is made of */
 
@@ -497,8 +497,12 @@ bool querier_label_sets(const struct querier *q, const void *request, struct buf
 			struct err *e)
 {
 	struct label_sets x = { .q = q, .ask = request, .seed = map_seed() };
-	bool ok = list(q, request, add_label_set, &x, e);
+	bool ok;
 
+	if (x.ask->label_names.n > MAX_LABEL_NAMES)
+		return err_set(e, ERR_USAGE, "label_names: there are %zu, and at most %d are taken",
+			       x.ask->label_names.n, MAX_LABEL_NAMES);
+	ok = list(q, request, add_label_set, &x, e);
 	for (size_t i = 0; ok && i < x.sets.n; i++)
 		put_bytes(out, 2, x.sets.at[i]);
 	vec_release(&x.labels);

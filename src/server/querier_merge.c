@@ -373,7 +373,7 @@ static bool put_format(const struct querier *q, const struct ask_merge *ask, str
 		ok = querier_dot(q, m, ask->max_nodes, &part, e);
 		break;
 	case FORMAT_PPROF:
-		field = 4;
+		field = 5;
 		p = merged_profile(q->a, m);
 		profile_encode(&inner, &p);
 		put_message(&part, 1, &inner);

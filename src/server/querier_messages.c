@@ -75,7 +75,6 @@ static const struct wire_field merge_stacktraces_fields[] = {
 	MERGE(6, format, WIRE_KIND_CHOICE, .choices = formats),
 	MERGE(7, stack_trace_selector, WIRE_KIND_MESSAGE, .message = &stacks),
 	MERGE(8, profile_id_selector, WIRE_KIND_STRING, .is_repeated = true),
-	MERGE(9, async, WIRE_KIND_BOOL),
 	MERGE(10, trace_id_selector, WIRE_KIND_STRING, .is_repeated = true),
 	MERGE(11, span_selector, WIRE_KIND_STRING, .is_repeated = true),
 	{ 0 },
@@ -88,6 +87,7 @@ static const struct wire_field merge_profile_fields[] = {
 	MERGE(5, max_nodes, WIRE_KIND_INT),
 	MERGE(6, stack_trace_selector, WIRE_KIND_MESSAGE, .message = &stacks),
 	MERGE(7, profile_id_selector, WIRE_KIND_STRING, .is_repeated = true),
+	MERGE(8, trace_id_selector, WIRE_KIND_STRING, .is_repeated = true),
 	{ 0 },
 };
 static const struct wire_field merge_span_profile_fields[] = {
@@ -288,7 +288,7 @@ static const struct wire_field answer_merge_fields[] = {
 	WIRE_FIELD("flamegraph", 1, WIRE_KIND_MESSAGE, .message = &flamegraph),
 	WIRE_FIELD("tree", 2, WIRE_KIND_BYTES),
 	WIRE_FIELD("dot", 3, WIRE_KIND_STRING),
-	WIRE_FIELD("pprof", 4, WIRE_KIND_MESSAGE, .message = &pprof),
+	WIRE_FIELD("pprof", 5, WIRE_KIND_MESSAGE, .message = &pprof),
 	{ 0 },
 };
 const struct wire_message answer_merge = ANSWER(answer_merge_fields);

@@ -40,7 +40,6 @@ struct ask_merge {
 	int64_t format; /* enum profile_format */
 	struct ask_stacks *stack_trace_selector;
 	struct wire_list profile_id_selector, trace_id_selector, span_selector; /* texts */
-	bool async; /* nobody need wait for answers that come at once */
 };
 
 struct ask_diff {

@@ -172,7 +172,7 @@ def fill():
             push("shop", "cpu", {"version": "1.%d" % (i // 10), "pod": pod}, START + i * STEP,
                  {"work;handle;main": (2 + i, (2 + i) * 10**7), "idle;main": (1, 10**7),
                   "parse;handle;main": (3, 3 * 10**7)},
-                 period=("cpu", "nanoseconds", 10**7), duration=STEP, labels={"span_id": "%016x" % (i % 2)})
+                 period=("cpu", "nanoseconds", 10**7), duration=STEP, labels={"span_id": "%016x" % (i % 2), "trace_id": "%032x" % (i % 2)})
         push("db", "heap", {"zone": "north"}, START + i * STEP,
              {"read;main": (5 + i, 100 + 10 * i, 2, 64 + i), "write;main": (1, 10, 1, 10)}, types=HEAP,
              period=("space", "bytes", 512 * 1024))
@@ -302,6 +302,10 @@ def test_max_nodes():
     equal(sum(stacks(cut).values()), whole.total)
     assert any(s.startswith("other;") for s in stacks(cut)), stacks(cut)
     assert len(stacks(cut)) < len(stacks(whole))
+    # Nobody need wait for an answer that comes at once: "async" is a message.
+    equal(flamegraph(call("SelectMergeStacktraces", select() + field(9, field(1, 1) + field(2, b"id")))[1][0]), whole)
+    assert ask("SelectMergeStacktraces", profileTypeID=TYPE, labelSelector="{}", start=WINDOW[0], end=WINDOW[1],
+               **{"async": {"type": "ASYNC_TYPE_DISABLED"}})["flamegraph"]
     error = call("SelectMergeStacktraces", select(max_nodes=10**9), 400)
     equal(error["code"], "invalid_argument")
     assert "max_nodes" in error["message"], error
@@ -339,7 +343,7 @@ def test_formats():
     want = stacks(flamegraph(one(1)[1][0]))
     equal(read_tree(), want)
     assert one(3)[3][0].startswith(b"digraph"), one(3)
-    equal({k: v[0] for k, v in values(fields(one(4)[4][0])[1][0], 1).items()}, want)
+    equal({k: v[0] for k, v in values(fields(one(4)[5][0])[1][0], 1).items()}, want)
     equal(call("SelectMergeStacktraces", select() + field(6, 9), 400)["code"], "invalid_argument")
 
 
@@ -372,6 +376,13 @@ def test_spans():
               start=WINDOW[0], end=WINDOW[1])
     equal(got["flamegraph"]["total"], str(both[1]))
     equal(flamegraph(call("SelectMergeStacktraces", select() + field(11, b"%016x" % 1))[1][0]).total, both[1])
+    # By the trace, which each request has in a field of its own.
+    trace = b"%032x" % 1
+    equal(flamegraph(call("SelectMergeStacktraces", select() + field(10, trace))[1][0]).total, both[1])
+    profile_ = call("SelectMergeProfile", select() + field(8, trace))
+    equal(sum(fields(s)[2][0] for s in profile_[2]), both[1])
+    got = ask("SelectMergeProfile", profileTypeID=TYPE, labelSelector="{}", traceIdSelector=[trace.decode()], start=WINDOW[0], end=WINDOW[1])
+    equal(sum(int(s["value"][0]) for s in got["sample"]), both[1])
 
 
 def test_profile_ids():
@@ -569,6 +580,7 @@ def test_errors():
     says("SelectSeries", series_request(groups=["x"] * 17), "group_by")
     says("LabelValues", b"", "name")
     says("LabelNames", field(1, b"{}") * 17, "matchers")
+    says("Series", field(2, b"pod") * 65, "label_names", "at most 64")
     says("Diff", field(1, select()), "right")
 
     def json_says(part, body, method="SelectSeries"):

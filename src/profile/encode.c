@@ -15,6 +15,7 @@ struct encoder {
 	struct buf *out, part, inner; /* `part` is a message, `inner` one inside it */
 	uint32_t *string_of;	      /* index in p->strings -> string_table index + 1 */
 	vec(uint32_t) strings;	      /* the string_table */
+	void (*put_string)(struct buf *out, unsigned field, struct str s);
 	const atomic_bool *stop;
 };
 
@@ -184,9 +185,9 @@ static void put_tail(struct encoder *x, struct buf *tail)
 	put_nonzero(tail, 15, string_index(x, p->doc_url));
 }
 
-static void encode(struct buf *out, const struct profile *p, const atomic_bool *stop)
+static void encode(struct encoder x)
 {
-	struct encoder x = { .p = p, .out = out, .stop = stop };
+	const struct profile *p = x.p;
 	struct buf tail = { 0 };
 
 	x.string_of = xmalloc(p->strings->n * sizeof(*x.string_of));
@@ -203,8 +204,8 @@ static void encode(struct buf *out, const struct profile *p, const atomic_bool *
 		put_function(&x, &p->functions[i]);
 	put_tail(&x, &tail);
 	for (size_t i = 0; i < x.strings.n; i++)
-		put_bytes(out, 6, profile_str(p, x.strings.at[i]));
-	buf_str(out, buf_view(&tail));
+		x.put_string(x.out, 6, profile_str(p, x.strings.at[i]));
+	buf_str(x.out, buf_view(&tail));
 	buf_release(&tail);
 	buf_release(&x.part);
 	buf_release(&x.inner);
@@ -214,7 +215,12 @@ static void encode(struct buf *out, const struct profile *p, const atomic_bool *
 
 void profile_encode(struct buf *out, const struct profile *p)
 {
-	encode(out, p, NULL);
+	encode((struct encoder){ .p = p, .out = out, .put_string = put_bytes });
+}
+
+void profile_encode_text(struct buf *out, const struct profile *p)
+{
+	encode((struct encoder){ .p = p, .out = out, .put_string = put_utf8 });
 }
 
 /* In members of at most that many bytes. */
@@ -245,7 +251,7 @@ void profile_encode_unless(struct buf *out, const struct profile *p, const atomi
 {
 	struct buf plain = { 0 };
 
-	encode(&plain, p, stop);
+	encode((struct encoder){ .p = p, .out = &plain, .put_string = put_bytes, .stop = stop });
 	if (!stop_asked(stop))
 		pack(out, buf_view(&plain), MEMBER_BYTES, stop);
 	buf_release(&plain);

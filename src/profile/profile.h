@@ -135,6 +135,9 @@ bool profile_read(struct profile *p, struct arena *a, struct strings *strings, s
 
 /* profile.proto bytes, not compressed. */
 void profile_encode(struct buf *out, const struct profile *p);
+/* The same with strings that are valid UTF-8, for readers who insist on it: each byte that is not
+ * becomes a U+FFFD. */
+void profile_encode_text(struct buf *out, const struct profile *p);
 /* The same gzipped, as one member. */
 void profile_encode_gzip(struct buf *out, const struct profile *p);
 /* The same for somebody who may stop waiting for it: what is large is gzipped in several members.

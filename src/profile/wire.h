@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/utf8.h"
 
 struct wire {
 	const uint8_t *p, *end;
@@ -128,6 +128,20 @@ static inline void put_bytes(struct buf *b, unsigned field, struct str s)
 	put_varint(b, (uint64_t)field << 3 | WIRE_BYTES);
 	put_varint(b, s.n);
 	buf_str(b, s);
+}
+
+/* A string: others refuse a whole message for one that is no valid UTF-8. */
+static inline void put_utf8(struct buf *b, unsigned field, struct str s)
+{
+	struct buf repaired = { 0 };
+
+	if (utf8_is_valid(s)) {
+		put_bytes(b, field, s);
+		return;
+	}
+	utf8_repair(&repaired, s);
+	put_bytes(b, field, buf_view(&repaired));
+	buf_release(&repaired);
 }
 
 static inline void put_fixed64(struct buf *b, uint64_t bits)

@@ -194,7 +194,7 @@ void flamebearer_put(struct buf *out, const struct flamebearer *b)
 	struct buf level = { 0 }, packed = { 0 };
 
 	for (uint32_t i = 0; i < b->nnames; i++)
-		put_bytes(out, 1, b->names[i]);
+		put_utf8(out, 1, b->names[i]);
 	for (size_t i = 0, at = 0; i < b->nlevels; i++) {
 		for (; at < b->ends[i]; at++)
 			put_varint(&packed, (uint64_t)b->values[at]);

@@ -68,7 +68,10 @@ bool gate_read_profile(struct call *c, struct str bytes, struct arena *a, struct
 bool gate_unpack(struct call *c, struct str packed, struct str *plain);
 /* All of the body, as its Content-Encoding says: gzip, or nothing. */
 bool gate_unpack_body(struct call *c, struct str *plain);
-/* Are there as many labels, and of such size, as may be? ERR_LIMIT. */
+/* Are there as many labels, and of such size, as may be, and all in UTF-8? ERR_LIMIT. */
+/* May there be so many labels, and one such as this? */
+bool gate_label_fits(const struct server_options *o, size_t nlabels, struct str key,
+		     struct str value, struct err *e);
 bool gate_labels_fit(const struct server_options *o, const struct store_new *new, struct err *e);
 /* Takes more profiles than the one that a request is taken for off what the client may push. */
 void gate_take_profiles(struct call *c, size_t n);

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "base/aside.h"
+#include "base/utf8.h"
 #include "perf/perf.h"
 #include "server/limits.h"
 
@@ -203,25 +204,35 @@ bool gate_unpack_body(struct call *c, struct str *plain)
 	return false;
 }
 
-bool gate_labels_fit(const struct server_options *o, const struct store_new *new, struct err *e)
+/* Whatever is stored comes back in messages whose texts are UTF-8. */
+static bool text_fits(const struct server_options *o, struct str text, const char *what,
+		      struct err *e)
 {
-	size_t longest = new->service.n > new->type.n ? new->service.n : new->type.n;
-
-	for (size_t i = 0; i < new->nlabels; i++) {
-		const struct store_label *l = &new->labels[i];
-
-		longest = l->key.n > longest ? l->key.n : longest;
-		longest = l->value.n > longest ? l->value.n : longest;
-	}
-	if (o->max_labels && new->nlabels > (size_t)o->max_labels)
-		return err_set(e, ERR_LIMIT, "max-labels: %zu labels, and --max-labels is %lld",
-			       new->nlabels, (long long)o->max_labels);
-	if (o->max_label_bytes && longest > (size_t)o->max_label_bytes)
+	if (o->max_label_bytes && text.n > (size_t)o->max_label_bytes)
 		return err_set(e, ERR_LIMIT,
 			       "max-label-bytes: a service, type or label of %zu bytes, and "
 			       "--max-label-bytes is %lld",
-			       longest, (long long)o->max_label_bytes);
-	return true;
+			       text.n, (long long)o->max_label_bytes);
+	return utf8_is_valid(text) || err_set(e, ERR_LIMIT, "utf-8: %s is no valid UTF-8", what);
+}
+
+bool gate_label_fits(const struct server_options *o, size_t nlabels, struct str key,
+		     struct str value, struct err *e)
+{
+	if (o->max_labels && nlabels > (size_t)o->max_labels)
+		return err_set(e, ERR_LIMIT, "max-labels: %zu labels, and --max-labels is %lld",
+			       nlabels, (long long)o->max_labels);
+	return text_fits(o, key, "the name of a label", e) &&
+	       text_fits(o, value, "the value of a label", e);
+}
+
+bool gate_labels_fit(const struct server_options *o, const struct store_new *new, struct err *e)
+{
+	for (size_t i = 0; i < new->nlabels; i++)
+		if (!gate_label_fits(o, new->nlabels, new->labels[i].key, new->labels[i].value, e))
+			return false;
+	return text_fits(o, new->service, "the service", e) &&
+	       text_fits(o, new->type, "the type of the profile", e);
 }
 
 void gate_take_profiles(struct call *c, size_t n)

@@ -292,7 +292,7 @@ static void put_names(struct names *x, struct buf *out)
 {
 	sort_names(x);
 	for (size_t i = 0; i < x->at.n; i++)
-		put_bytes(out, 1, x->at.at[i]);
+		put_utf8(out, 1, x->at.at[i]);
 }
 
 static bool add_label_names(void *ctx, const struct store_listed *series,
@@ -378,12 +378,12 @@ static void put_type(struct str text, const struct profile_type_id *id, struct b
 {
 	struct buf type = { 0 };
 
-	put_bytes(&type, 1, text);
-	put_bytes(&type, 2, id->name);
-	put_bytes(&type, 4, id->sample);
-	put_bytes(&type, 5, id->unit);
-	put_bytes(&type, 6, id->period);
-	put_bytes(&type, 7, id->period_unit);
+	put_utf8(&type, 1, text);
+	put_utf8(&type, 2, id->name);
+	put_utf8(&type, 4, id->sample);
+	put_utf8(&type, 5, id->unit);
+	put_utf8(&type, 6, id->period);
+	put_utf8(&type, 7, id->period_unit);
 	put_message(out, 1, &type);
 	buf_release(&type);
 }
@@ -451,8 +451,8 @@ static void put_labels(struct label_sets *x, struct buf *out)
 	if (x->labels.n)
 		qsort(x->labels.at, x->labels.n, sizeof(*x->labels.at), by_key);
 	for (size_t i = 0; i < x->labels.n; i++) {
-		put_bytes(&label, 1, x->labels.at[i].key);
-		put_bytes(&label, 2, x->labels.at[i].value);
+		put_utf8(&label, 1, x->labels.at[i].key);
+		put_utf8(&label, 2, x->labels.at[i].value);
 		put_message(out, 1, &label);
 	}
 	buf_release(&label);

@@ -370,12 +370,13 @@ static bool put_format(const struct querier *q, const struct ask_merge *ask, str
 		break;
 	case FORMAT_DOT:
 		field = 3;
-		ok = querier_dot(q, m, ask->max_nodes, &part, e);
+		ok = querier_dot(q, m, ask->max_nodes, &inner, e);
+		utf8_repair(&part, buf_view(&inner));
 		break;
 	case FORMAT_PPROF:
 		field = 5;
 		p = merged_profile(q->a, m);
-		profile_encode(&inner, &p);
+		profile_encode_text(&inner, &p);
 		put_message(&part, 1, &inner);
 		break;
 	default:
@@ -407,7 +408,7 @@ bool querier_merge_profile(const struct querier *q, const void *request, struct 
 	if (!querier_merge(q, request, &m, e))
 		return is_nothing(e);
 	p = merged_profile(q->a, &m);
-	profile_encode(out, &p);
+	profile_encode_text(out, &p);
 	return true;
 }
 

@@ -120,8 +120,8 @@ static void put_label(struct buf *out, struct str name, struct str value)
 
 	if (!value.n)
 		return;
-	put_bytes(&label, 1, name);
-	put_bytes(&label, 2, value);
+	put_utf8(&label, 1, name);
+	put_utf8(&label, 2, value);
 	put_message(out, 1, &label);
 	buf_release(&label);
 }

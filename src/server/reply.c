@@ -141,7 +141,7 @@ static int limit_status(struct str limit)
 	} known[] = {
 		{ "max-memory", 503 },	     { "max-disk", 507 },   { "min-free", 507 },
 		{ "max-debuginfo", 413 },    { "max-labels", 422 }, { "max-label-bytes", 422 },
-		{ "request-profiles", 413 },
+		{ "request-profiles", 413 }, { "utf-8", 400 },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

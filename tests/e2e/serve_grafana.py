@@ -631,6 +631,26 @@ def test_roles():
     guarded.stop()
 
 
+def test_not_utf8():
+    """Names that are no UTF-8: readers of proto3 would refuse the whole answer."""
+    at = START - 3600 * 10**9
+    body = profile({"caf\ufffd;main": (1, 10**7)}, time=at, pack=False).replace("\ufffd".encode(), b"\xe9\xe9\xe9")
+    body = body.replace(b"samples", b"s\xe9mples")
+    equal(server.ask("/api/0/profiles?service=latin&type=cpu&instance_id=i", "POST", body)[0], 200)
+    message = select(selector='{service_name="latin"}', start=at // 10**6, end=at // 10**6 + 1000)
+    want = "caf" + 3 * "\ufffd"
+    equal(stacks(flamegraph(call("SelectMergeStacktraces", message)[1][0])), {want + ";main": 10**7})
+    assert want in text(call("SelectMergeProfile", message)[6])
+    assert want in call("SelectMergeStacktraces", message + field(6, 3))[3][0].decode()
+    assert want in text(fields(fields(call("SelectMergeStacktraces", message + field(6, 4))[5][0])[1][0])[6])
+    types = [fields(t) for t in call("ProfileTypes", window(1, start=at // 10**6, end=at // 10**6 + 1000))[1]]
+    equal([text(t[4]) for t in types], [["cpu"], ["s\ufffdmples"]])
+    assert "s\ufffdmples" in text(call("LabelValues", field(1, b"__type__") + field(2, b'{service_name="latin"}'))[1])
+    # A profile by itself comes back as it was.
+    status, got = server.get("/api/0/profiles", service="latin", type="cpu", **{"from": "2023-11-14T20:00:00", "to": "2023-11-14T22:00:00"})
+    assert b"caf\xe9" in gzip.decompress(server.ask("/api/0/profiles/" + got["body"][0]["id"])[2])
+
+
 server = Server("--access-log=false")
 fill()
 for test in [f for name, f in list(globals().items()) if name.startswith("test_")]:

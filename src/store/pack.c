@@ -293,10 +293,14 @@ static bool find_labels(struct packer *k)
 		uint32_t n = s.nstrings + s.nnumbers;
 
 		vec_reserve(&k->labels, (size_t)n + 1);
-		for (uint32_t j = 0; j < n; j++)
+		for (uint32_t j = 0; j < n; j++) {
 			k->labels.at[j] =
 				(struct label){ string_of(k, from[j].key),
 						string_of(k, from[j].text), from[j].number };
+			/* A long text that is new would be looked for again and again. */
+			if (k->labels.at[j].key == NONE || k->labels.at[j].text == NONE)
+				return false;
+		}
 		k->labels_of[i] =
 			book_find_labels(k->b, k->labels.at, s.nstrings, s.nnumbers, k->may_add);
 		if (k->labels_of[i] == NONE)

@@ -17,6 +17,8 @@ enum {
 	SAMPLE_BYTES = 10,   /* of a sample without them */
 };
 
+#define RETRY_AFTER "30" /* seconds; somebody has to mend the disk */
+
 /* ---- JSON (numbers are those of v1.10) */
 
 #define INT(name, number) WIRE_FIELD(name, number, WIRE_KIND_INT)
@@ -75,8 +77,18 @@ static void reply_message(struct call *c, int status, struct buf *bytes)
 	reply_as(c, status, bytes, is_json(c) ? "application/json" : "application/x-protobuf");
 }
 
-void otlp_say(struct call *c, int status, struct str text)
+/* Of what is the server's fault clients send only 502, 503 and 504 again. */
+static int status_for_client(struct call *c, int status)
 {
+	if (status != 500 && status != 507)
+		return status;
+	http_reply_header(c->reply, "Retry-After", RETRY_AFTER);
+	return 503;
+}
+
+void otlp_say(struct call *c, int of, struct str text)
+{
+	int status = status_for_client(c, of);
 	unsigned code = (unsigned)connect_code_of(status) + 1; /* gRPC counts the same from 1 */
 	struct buf out = { 0 };
 

@@ -99,7 +99,7 @@ bool otlp_make(struct otlp *o, const struct otlp_profile *p, const uint32_t *of,
 /* For wire_from_json. */
 extern const struct wire_message otlp_request_message;
 
-/* google.rpc.Status, as protobuf or JSON. */
+/* google.rpc.Status, as protobuf or JSON. What is the server's own fault is 503. */
 void otlp_say(struct call *c, int status, struct str text);
 
 #endif

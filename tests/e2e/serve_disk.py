@@ -140,6 +140,11 @@ def too_small():
 
 # ---- free disk
 
+OTLP = json.dumps({
+    "resourceProfiles": [{"scopeProfiles": [{"profiles": [{"sampleType": {"typeStrindex": 1}, "samples": [{"values": [1]}]}]}]}],
+    "dictionary": {"stringTable": ["", "wall"]}})
+
+
 def wait_for(what, is_so):
     deadline = time.monotonic() + 60
     while not is_so():
@@ -180,6 +185,9 @@ def least_free(disk):
     disk.fill(700)
     before = stats["profiles"]
     equal(push(server, b"x", service="s", type="trace")[0], 507)
+    # OpenTelemetry's exporters give up on that, and send 503 again.
+    status, headers, answer = server.ask("/v1development/profiles", "POST", OTLP, {"Content-Type": "application/json"})
+    equal((status, headers.get("retry-after"), headers.get("x-kiln-limit"), json.loads(answer)["code"]), (503, "30", "disk", 14))
     time.sleep(1)
     equal(server.get("/api/1/stats")[1]["profiles"], before)
     disk.empty()

@@ -2,7 +2,6 @@
 #include "server/otlp.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "http/media.h"
@@ -15,6 +14,11 @@ enum {
 				row of the profile */
 	STACK_MEMORY = 8,    /* for each byte of a sample's stack and attributes */
 	SAMPLE_BYTES = 10,   /* of a sample without them */
+	LABEL_BYTES = 2,     /* an attribute's number is one, and its label a row */
+	MOST_UNPACKED = 16,  /* times max-unpacked: all profiles of a request */
+	NAMES_BYTES = 4 << 10,	   /* of labels, usually */
+	INSTANCE_BYTES = 16 << 10, /* by which processes are told apart */
+	INSTANCE_PART = 1 << 10,   /* of one attribute */
 };
 
 #define RETRY_AFTER "30" /* seconds; somebody has to mend the disk */
@@ -32,7 +36,7 @@ enum {
 FIELDS(value, "AnyValue", TEXT("string_value", 1), WIRE_FIELD("bool_value", 2, WIRE_KIND_BOOL),
        INT("int_value", 3), WIRE_FIELD("double_value", 4, WIRE_KIND_DOUBLE),
        INT("string_value_strindex", 8));
-FIELDS(key_value, "KeyValue", TEXT("key", 1), MESSAGE("value", 2, value));
+FIELDS(key_value, "KeyValue", TEXT("key", 1), MESSAGE("value", 2, value), INT("key_strindex", 3));
 FIELDS(resource, "Resource", MESSAGE("attributes", 1, key_value));
 FIELDS(value_type, "ValueType", INT("type_strindex", 1), INT("unit_strindex", 2));
 FIELDS(sample, "Sample", INT("stack_index", 1), INT("attribute_indices", 2), INT("link_index", 3),
@@ -98,7 +102,7 @@ void otlp_say(struct call *c, int of, struct str text)
 		buf_puts(&out, "}\n");
 	} else {
 		put_number(&out, 1, code);
-		put_bytes(&out, 2, text);
+		put_utf8(&out, 2, text);
 	}
 	reply_message(c, status, &out);
 }
@@ -121,7 +125,7 @@ static void reply_done(struct call *c, uint64_t nrefused, struct str why)
 		buf_char(&out, '}');
 	} else if (nrefused) {
 		put_number(&partial, 1, nrefused);
-		put_bytes(&partial, 2, why);
+		put_utf8(&partial, 2, why);
 		put_message(&out, 1, &partial);
 	}
 	buf_release(&partial);
@@ -134,10 +138,12 @@ struct request {
 	struct call *c;
 	struct otlp o;
 	struct intake in;
-	/* of the resource */
+	/* of the resource, and of the profile that is at hand */
 	struct intake_series series;
 	struct str service, executable;
 	struct buf instance;
+	struct err bad;				      /* what is wrong with the resource */
+	struct arena of_resource, of_profile, *texts; /* names of labels; the one in use */
 	uint64_t nrefused;
 	bool is_full;	/* of as many profiles as a request may have */
 	struct err why; /* the first was */
@@ -169,70 +175,68 @@ static struct str label_name(struct arena *a, struct str key)
 	return (struct str){ name, key.n };
 }
 
-static struct str value_text(struct arena *a, const struct otlp_value *v)
+/* Of what is long the beginning will do: it is one of several, and many may refer to it. */
+static void take_instance(struct request *r, struct str value)
 {
-	char digits[24];
-
-	if (v->is_text)
-		return (struct str){ str_dup(a, v->text), v->text.n };
-	if (!v->is_number)
-		return STR("");
-	snprintf(digits, sizeof(digits), "%lld", (long long)v->number);
-	return (struct str){ str_dup(a, str_of(digits)), strlen(digits) };
+	if (r->instance.n >= INSTANCE_BYTES)
+		return;
+	if (value.n > INSTANCE_PART)
+		value.n = INSTANCE_PART;
+	buf_str(&r->instance, value);
+	buf_char(&r->instance, '/');
 }
 
-static void take_attribute(struct request *r, const struct otlp_attribute *a)
+/* A small request may name an attribute very often: nothing is copied before it is known to fit. */
+static bool take_attribute(struct request *r, const struct otlp_attribute *a, struct err *e)
 {
-	struct arena *arena = r->c->arena;
-	struct str value = value_text(arena, &a->value);
+	struct str value = a->value.text;
 
 	if (!value.n)
-		return;
+		return true;
 	if (is_of_process(a->key)) {
-		buf_str(&r->instance, value);
-		buf_char(&r->instance, '/');
-		return;
+		take_instance(r, value);
+		return true;
 	}
+	if (str_eq(a->key, STR("service.name"))) {
+		r->service = value;
+		return true;
+	}
+	if (!gate_label_fits(r->c->server->options, r->series.labels.n + 1, a->key, value, e) ||
+	    !otlp_spend(&r->o, a->key.n + value.n, e))
+		return false;
 	if (str_eq(a->key, STR("process.executable.name")))
 		r->executable = value;
-	if (str_eq(a->key, STR("service.name")))
-		r->service = value;
-	else
-		intake_label(&r->series, label_name(arena, a->key), value);
+	intake_label(&r->series, label_name(r->texts, a->key), value);
+	return true;
 }
 
-static bool read_resource(struct request *r, struct wire w)
+static bool read_resource(struct request *r, struct wire w, struct err *e)
 {
 	struct otlp_attribute a;
 	struct field f = { 0 };
-	struct err e;
 
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
+			return err_set(e, ERR_FORMAT, "Resource: no protobuf");
+		if (f.number == 1 && f.type == WIRE_BYTES &&
+		    !(otlp_key_value(&r->o, f.bytes, &a, e) && take_attribute(r, &a, e)))
 			return false;
-		if (f.number != 1 || f.type != WIRE_BYTES)
-			continue;
-		if (!otlp_key_value(f.bytes, &a, &e))
-			return false;
-		take_attribute(r, &a);
 	}
 	return true;
 }
 
 /* "unknown_service:exe", as OpenTelemetry says. */
-static struct str service_of(struct request *r, struct str of_sample)
+static struct str unknown_service(struct request *r)
 {
 	struct buf name = { 0 };
 	struct str copy;
 
-	if (of_sample.n || r->service.n)
-		return of_sample.n ? of_sample : r->service;
 	buf_puts(&name, "unknown_service");
 	if (r->executable.n) {
 		buf_char(&name, ':');
 		buf_str(&name, r->executable);
 	}
-	copy = (struct str){ str_dup(r->c->arena, buf_view(&name)), name.n };
+	copy = (struct str){ str_dup(&r->of_profile, buf_view(&name)), name.n };
 	buf_release(&name);
 	return copy;
 }
@@ -252,8 +256,8 @@ static void refuse(struct request *r, const struct err *e)
 
 /* A sample, and the service that it names: an attribute, or 0. */
 struct sorted_sample {
-	uint64_t service;
-	uint32_t number;
+	uint32_t service, number;
+	uint32_t bytes; /* with its stack: a small request may name a deep one very often */
 };
 
 static int compare_samples(const void *a, const void *b)
@@ -265,44 +269,51 @@ static int compare_samples(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static bool find_service(const struct otlp *o, const struct otlp_sample *s, uint64_t *service,
+static bool find_service(struct otlp *o, const struct otlp_sample *s, uint32_t *service,
 			 struct err *e)
 {
-	struct otlp_attribute a;
-
 	*service = 0;
 	for (size_t i = 0; i < s->attributes.n; i++) {
-		if (!otlp_attribute(o, s->attributes.at[i], &a, e))
+		const struct otlp_attribute *a = otlp_attribute(o, s->attributes.at[i], e);
+
+		if (!a)
 			return false;
-		if (str_eq(a.key, STR("service.name")) && a.value.is_text)
-			*service = s->attributes.at[i];
+		if (str_eq(a->key, STR("service.name")) && a->value.is_text)
+			*service = (uint32_t)s->attributes.at[i];
 	}
 	return true;
 }
 
-static uint64_t message_bytes(struct wire w)
+/* With all that it refers to. */
+static bool count_bytes(const struct otlp *o, struct wire w, const struct otlp_sample *s,
+			uint32_t *bytes, struct err *e)
 {
-	return (uint64_t)(w.end - w.p);
+	struct wire stack = { 0 }, link = { 0 };
+	uint64_t sum;
+
+	if ((s->stack && !otlp_row(o, OTLP_STACKS, s->stack, "it", &stack, e)) ||
+	    (s->link && !otlp_row(o, OTLP_LINKS, s->link, "it", &link, e)))
+		return false;
+	sum = SAMPLE_BYTES + s->attributes.n * LABEL_BYTES + wire_view(w).n + wire_view(stack).n +
+	      wire_view(link).n;
+	*bytes = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+	return true;
 }
 
-/* In order of services. *bytes is how much they are with a stack for each: a small request may name
- * a deep stack very often. */
-static bool sort_samples(const struct otlp *o, const struct otlp_profile *p,
-			 struct sorted_sample *out, uint64_t *bytes, struct err *e)
+/* In order of services. */
+static bool sort_samples(struct otlp *o, const struct otlp_profile *p, struct sorted_sample *out,
+			 struct err *e)
 {
 	struct otlp_sample s = { 0 };
-	struct wire stack = { 0 };
 	bool ok = true, has_services = false;
 
-	*bytes = 0;
 	for (size_t i = 0; ok && i < p->samples.n; i++) {
 		ok = (otlp_sample(o, p->samples.at[i], &s, e) &&
 		      find_service(o, &s, &out[i].service, e) &&
-		      (!s.stack || otlp_row(o, OTLP_STACKS, s.stack, "it", &stack, e))) ||
+		      count_bytes(o, p->samples.at[i], &s, &out[i].bytes, e)) ||
 		     err_wrap(e, "sample %zu", i);
 		out[i].number = (uint32_t)i;
 		has_services |= ok && out[i].service;
-		*bytes += SAMPLE_BYTES + message_bytes(p->samples.at[i]) + message_bytes(stack);
 	}
 	vec_release(&s.attributes);
 	if (ok && has_services)
@@ -310,50 +321,57 @@ static bool sort_samples(const struct otlp *o, const struct otlp_profile *p,
 	return ok;
 }
 
-static bool add_group(struct request *r, const struct otlp_profile *p,
-		      const struct sorted_sample *samples, const uint32_t *numbers, size_t n,
-		      struct err *e)
-{
-	struct otlp_attribute named = { 0 };
-	struct profile profile;
-
-	if (samples[0].service && !otlp_attribute(&r->o, samples[0].service, &named, e))
-		return false;
-	r->series.service = service_of(r, value_text(r->c->arena, &named.value));
-	return otlp_make(&r->o, p, numbers, n, r->in.desk, &profile, &r->series.type, e) &&
-	       intake_offer(&r->in, &r->series, &profile, e);
-}
-
 /* Memory for samples, with which a desk of their own goes. */
-static bool take_memory(struct request *r, uint64_t bytes, struct err *e)
+static bool take_memory(struct request *r, const struct sorted_sample *samples, size_t n,
+			struct err *e)
 {
-	uint64_t most = (uint64_t)r->c->server->options->max_unpacked;
+	uint64_t most = (uint64_t)r->c->server->options->max_unpacked, bytes = 0;
 
+	for (size_t i = 0; i < n; i++)
+		bytes += samples[i].bytes;
 	if (bytes > most)
 		return err_set(e, ERR_LIMIT,
 			       "max-unpacked: with a stack for each sample it has more than %s",
 			       gate_bytes_text(r->c, most));
+	if (!otlp_spend(&r->o, bytes, e))
+		return false;
 	intake_clear_desk(&r->in);
 	if (gate_take(r->c, bytes * STACK_MEMORY))
 		return true;
 	return err_set(e, ERR_IO, "answered");
 }
 
+/* All samples are of the service that the first one names, if it does. */
+static bool add_group(struct request *r, const struct otlp_profile *p,
+		      const struct sorted_sample *samples, const uint32_t *numbers, size_t n,
+		      struct err *e)
+{
+	const struct otlp_attribute *named = otlp_attribute(&r->o, samples[0].service, e);
+	struct profile profile;
+
+	if (!named || !take_memory(r, samples, n, e))
+		return false;
+	r->series.service = named->value.text.n ? named->value.text : r->service;
+	return otlp_spend(&r->o, r->series.service.n, e) &&
+	       otlp_make(&r->o, p, numbers, n, r->in.desk, &profile, &r->series.type, e) &&
+	       intake_offer(&r->in, &r->series, &profile, e);
+}
+
 static bool add_groups(struct request *r, const struct otlp_profile *p, struct err *e)
 {
-	uint64_t bytes;
 	size_t n = p->samples.n;
 	struct sorted_sample *samples = xcalloc(n + 1, sizeof(*samples));
 	uint32_t *numbers = xcalloc(n + 1, sizeof(*numbers));
-	bool ok = sort_samples(&r->o, p, samples, &bytes, e);
+	bool ok = sort_samples(&r->o, p, samples, e);
 
+	if (!r->service.n)
+		r->service = unknown_service(r);
 	for (size_t i = 0; i < n; i++)
 		numbers[i] = samples[i].number;
 	for (size_t i = 0, end; ok && i < n; i = end) {
 		for (end = i + 1; end < n && samples[end].service == samples[i].service; end++)
 			;
-		ok = take_memory(r, bytes, e) &&
-		     add_group(r, p, samples + i, numbers + i, end - i, e);
+		ok = add_group(r, p, samples + i, numbers + i, end - i, e);
 	}
 	free(samples);
 	free(numbers);
@@ -362,12 +380,11 @@ static bool add_groups(struct request *r, const struct otlp_profile *p, struct e
 
 static bool read_profile_labels(struct request *r, const struct otlp_profile *p, struct err *e)
 {
-	struct otlp_attribute a;
-
 	for (size_t i = 0; i < p->attributes.n; i++) {
-		if (!otlp_attribute(&r->o, p->attributes.at[i], &a, e))
+		const struct otlp_attribute *a = otlp_attribute(&r->o, p->attributes.at[i], e);
+
+		if (!a || !take_attribute(r, a, e))
 			return false;
-		take_attribute(r, &a);
 	}
 	return true;
 }
@@ -386,7 +403,7 @@ static bool is_ours(const struct err *e)
 static bool take_profile(struct request *r, struct wire w)
 {
 	size_t nlabels = r->series.labels.n, ninstance = r->instance.n;
-	struct str service = r->service;
+	struct str service = r->service, executable = r->executable;
 	struct otlp_profile p;
 	struct err e = { 0 };
 	bool ok;
@@ -395,15 +412,22 @@ static bool take_profile(struct request *r, struct wire w)
 		r->nrefused++;
 		return true;
 	}
+	if (r->bad.kind != ERR_NONE) {
+		refuse(r, &r->bad);
+		return true;
+	}
+	r->texts = &r->of_profile;
 	ok = otlp_profile(w, &p, &e) && read_profile_labels(r, &p, &e);
 	r->series.instance = buf_view(&r->instance);
 	ok = ok && add_groups(r, &p, &e);
 	if (!ok && !is_ours(&e))
 		refuse(r, &e);
 	r->service = service;
+	r->executable = executable;
 	r->series.labels.n = nlabels;
 	r->instance.n = ninstance;
 	otlp_profile_release(&p);
+	arena_rewind(&r->of_profile);
 	if (is_ours(&e) && !r->c->reply->status)
 		reply_failure(r->c, &e);
 	return !r->c->reply->status;
@@ -435,10 +459,14 @@ static bool take_resource(struct request *r, struct wire all)
 
 	r->series.labels.n = r->instance.n = 0;
 	r->service = r->executable = STR("");
+	r->bad.kind = ERR_NONE;
+	r->texts = &r->of_resource;
+	arena_rewind(&r->of_resource);
 	while (w.p < w.end) {
-		if (!wire_next(&w, &f) ||
-		    (f.number == 1 && f.type == WIRE_BYTES && !read_resource(r, f.bytes)))
+		if (!wire_next(&w, &f))
 			return malformed(r);
+		if (f.number == 1 && f.type == WIRE_BYTES && r->bad.kind == ERR_NONE)
+			read_resource(r, f.bytes, &r->bad);
 	}
 	for (w = all; w.p < w.end && wire_next(&w, &f);)
 		if (f.number == 2 && f.type == WIRE_BYTES && !take_scope(r, f.bytes))
@@ -469,6 +497,15 @@ static bool read_message(struct call *c, struct str *message)
 	       (!is_json(c) || intake_from_json(c, &otlp_request_message, message));
 }
 
+/* Memory for attributes that will be read. */
+static bool take_tables(struct request *r)
+{
+	arena_reserve(&r->of_profile, NAMES_BYTES);
+	r->o.left = (uint64_t)r->c->server->options->max_unpacked * MOST_UNPACKED;
+	return gate_take(r->c,
+			 (uint64_t)r->o.tables[OTLP_ATTRIBUTES].rows.n * sizeof(*r->o.attributes));
+}
+
 static bool take_all(struct request *r)
 {
 	bool ok = true;
@@ -488,12 +525,14 @@ void otlp_post(struct call *c)
 		return;
 	if (!otlp_open(&r.o, message, is_json(c), &e)) {
 		reply_error(c, 400, "%s", e.text);
-	} else {
+	} else if (take_tables(&r)) {
 		intake_begin(&r.in, c);
 		if (intake_end(&r.in, take_all(&r)))
 			reply_done(c, r.nrefused, str_of(r.why.text));
 	}
 	intake_series_release(&r.series);
 	buf_release(&r.instance);
+	arena_release(&r.of_resource);
+	arena_release(&r.of_profile);
 	otlp_release(&r.o);
 }

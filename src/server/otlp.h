@@ -38,6 +38,9 @@ enum otlp_tables {
 
 struct otlp {
 	struct otlp_table tables[OTLP_NTABLES];
+	struct otlp_attribute *attributes; /* rows that were read, as they may be named often */
+	struct arena texts;
+	uint64_t left;		    /* bytes that all profiles may be made of together */
 	vec(struct wire) resources; /* ResourceProfiles */
 	bool is_v1_9;		    /* of the protocol: samples' fields have other numbers */
 	uint32_t nprofiles;	    /* made so far */
@@ -47,26 +50,30 @@ struct otlp {
  * numbers are known to be those of v1.10, else samples tell. */
 bool otlp_open(struct otlp *o, struct str message, bool is_json, struct err *e);
 void otlp_release(struct otlp *o);
+/* All that profiles refer to is made again for each of them, so that a small request may be much
+ * work: bytes of it are taken from o->left. ERR_LIMIT. */
+bool otlp_spend(struct otlp *o, uint64_t bytes, struct err *e);
 /* A row; `what` refers to it. ERR_FORMAT: there is none. */
 bool otlp_row(const struct otlp *o, enum otlp_tables table, uint64_t index, const char *what,
 	      struct wire *row, struct err *e);
 bool otlp_string(const struct otlp *o, uint64_t index, struct str *out, struct err *e);
 
-/* A value, as text or as a number; neither: it is a list or the like. */
+/* A value is text or a number, or neither: a list or the like. Texts are views of the message, or
+ * lie in o->texts. */
 struct otlp_value {
-	struct str text;
-	char digits[40]; /* what `text` may point to */
+	struct str text; /* of a number its digits */
 	int64_t number;
 	bool is_text, is_number;
 };
 struct otlp_attribute {
 	struct str key, unit;
 	struct otlp_value value;
+	bool is_read, is_broken; /* of rows */
 };
-/* Of the dictionary (KeyValueAndUnit), or as resources have them (KeyValue). */
-bool otlp_attribute(const struct otlp *o, uint64_t index, struct otlp_attribute *out,
-		    struct err *e);
-bool otlp_key_value(struct wire w, struct otlp_attribute *out, struct err *e);
+/* Of the dictionary (KeyValueAndUnit), or as resources have them (KeyValue). Each row is read once.
+ * NULL: ERR_FORMAT. */
+const struct otlp_attribute *otlp_attribute(struct otlp *o, uint64_t index, struct err *e);
+bool otlp_key_value(struct otlp *o, struct wire w, struct otlp_attribute *out, struct err *e);
 
 struct otlp_sample {
 	uint64_t stack, link;

@@ -72,54 +72,62 @@ bool otlp_string(const struct otlp *o, uint64_t index, struct str *out, struct e
 	return true;
 }
 
-/* ---- attributes */
-
-static void set_text(struct otlp_value *v, struct str text)
+bool otlp_spend(struct otlp *o, uint64_t bytes, struct err *e)
 {
-	v->text = text;
-	v->is_text = true;
+	if (bytes > o->left)
+		return err_set(e, ERR_LIMIT,
+			       "max-unpacked: with all that its profiles refer to, for each of "
+			       "them, the request is many times as large as may be");
+	o->left -= bytes;
+	return true;
 }
 
-static bool read_value(const struct otlp *o, struct wire w, struct otlp_value *v, struct err *e)
+/* ---- attributes */
+
+static const struct otlp_attribute no_attribute = { .key = { "", 0 },
+						    .unit = { "", 0 },
+						    .value.text = { "", 0 } };
+
+static struct otlp_value text_value(struct str text)
+{
+	return (struct otlp_value){ .text = text, .is_text = true };
+}
+
+/* Of several the last counts. */
+static bool read_value(struct otlp *o, struct wire w, struct otlp_value *v, struct err *e)
 {
 	struct field f = { 0 };
-	double d;
+	char digits[40] = "";
 
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return malformed(e, "AnyValue");
 		if (f.number == 1 && f.type == WIRE_BYTES) { /* string_value */
-			set_text(v, wire_view(f.bytes));
+			*v = text_value(wire_view(f.bytes));
 		} else if (f.number == 2 && f.type == WIRE_VARINT) { /* bool_value */
-			set_text(v, f.value ? STR("true") : STR("false"));
+			*v = text_value(f.value ? STR("true") : STR("false"));
 		} else if (f.number == 3 && f.type == WIRE_VARINT) { /* int_value */
-			v->number = (int64_t)f.value;
-			v->is_number = true;
+			*v = (struct otlp_value){ .number = (int64_t)f.value, .is_number = true };
+			snprintf(digits, sizeof(digits), "%lld", (long long)f.value);
 		} else if (f.number == 4 && f.type == WIRE_FIXED64) { /* double_value */
-			memcpy(&d, &f.value, sizeof(d));
-			snprintf(v->digits, sizeof(v->digits), "%.15g", d);
-			set_text(v, str_of(v->digits));
-		} else if (f.number == 8 && f.type == WIRE_VARINT &&
-			   o) { /* string_value_strindex */
-			v->is_text = true;
+			*v = (struct otlp_value){ .is_text = true };
+			snprintf(digits, sizeof(digits), "%.15g", wire_double(&f));
+		} else if (f.number == 8 && f.type == WIRE_VARINT) { /* string_value_strindex */
+			*v = text_value(STR(""));
 			if (!otlp_string(o, f.value, &v->text, e))
 				return false;
 		}
 	}
+	if ((v->is_text || v->is_number) && !v->text.p)
+		v->text = (struct str){ str_dup(&o->texts, str_of(digits)), strlen(digits) };
 	return true;
 }
 
-bool otlp_attribute(const struct otlp *o, uint64_t index, struct otlp_attribute *out, struct err *e)
+static bool read_attribute(struct otlp *o, struct wire w, struct otlp_attribute *out, struct err *e)
 {
-	struct wire w = { 0 };
 	struct field f = { 0 };
 	uint64_t key = 0, unit = 0;
 
-	*out = (struct otlp_attribute){ .key = STR(""), .unit = STR("") };
-	if (!index)
-		return true;
-	if (!otlp_row(o, OTLP_ATTRIBUTES, index, "something", &w, e))
-		return false;
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return malformed(e, "KeyValueAndUnit");
@@ -134,18 +142,41 @@ bool otlp_attribute(const struct otlp *o, uint64_t index, struct otlp_attribute 
 	return otlp_string(o, key, &out->key, e) && otlp_string(o, unit, &out->unit, e);
 }
 
-bool otlp_key_value(struct wire w, struct otlp_attribute *out, struct err *e)
+const struct otlp_attribute *otlp_attribute(struct otlp *o, uint64_t index, struct err *e)
+{
+	struct otlp_attribute *a;
+	struct wire w = { 0 };
+
+	if (!index)
+		return &no_attribute;
+	if (!otlp_row(o, OTLP_ATTRIBUTES, index, "something", &w, e))
+		return NULL;
+	a = &o->attributes[index];
+	if (!a->is_read) {
+		*a = no_attribute;
+		a->is_read = true;
+		a->is_broken = !read_attribute(o, w, a, e);
+	} else if (a->is_broken) {
+		err_set(e, ERR_FORMAT, "attribute %llu is broken", (unsigned long long)index);
+	}
+	return a->is_broken ? NULL : a;
+}
+
+bool otlp_key_value(struct otlp *o, struct wire w, struct otlp_attribute *out, struct err *e)
 {
 	struct field f = { 0 };
 
-	*out = (struct otlp_attribute){ .key = STR(""), .unit = STR("") };
+	*out = no_attribute;
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return malformed(e, "KeyValue");
 		if (f.number == 1 && f.type == WIRE_BYTES)
 			out->key = wire_view(f.bytes);
+		else if (f.number == 3 && f.type == WIRE_VARINT && /* key_strindex */
+			 !otlp_string(o, f.value, &out->key, e))
+			return false;
 		else if (f.number == 2 && f.type == WIRE_BYTES &&
-			 !read_value(NULL, f.bytes, &out->value, e))
+			 !read_value(o, f.bytes, &out->value, e))
 			return false;
 	}
 	return true;
@@ -302,7 +333,7 @@ bool otlp_open(struct otlp *o, struct str message, bool is_json, struct err *e)
 	struct wire w = wire_of(message);
 	struct field f = { 0 };
 
-	*o = (struct otlp){ 0 };
+	*o = (struct otlp){ .left = UINT64_MAX };
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return malformed(e, "ExportProfilesServiceRequest");
@@ -313,6 +344,7 @@ bool otlp_open(struct otlp *o, struct str message, bool is_json, struct err *e)
 	}
 	for (int i = 0; i < OTLP_NTABLES; i++)
 		o->tables[i].made = xcalloc(o->tables[i].rows.n + 1, sizeof(*o->tables[i].made));
+	o->attributes = xcalloc(o->tables[OTLP_ATTRIBUTES].rows.n + 1, sizeof(*o->attributes));
 	return is_json || find_version(o, e);
 }
 
@@ -323,4 +355,6 @@ void otlp_release(struct otlp *o)
 		free(o->tables[i].made);
 	}
 	vec_release(&o->resources);
+	free(o->attributes);
+	arena_release(&o->texts);
 }

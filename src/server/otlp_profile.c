@@ -52,7 +52,8 @@ struct maker {
 	struct builder b;
 	struct otlp_sample sample;
 	vec(uint32_t) stack;
-	vec(struct label_input) labels;
+	vec(struct label_input) labels;	     /* of a sample */
+	vec(struct label_input) made_labels; /* of attributes */
 	struct err *e;
 };
 
@@ -85,13 +86,18 @@ static bool read_numbers(struct maker *m, struct wire w, uint64_t *values, size_
 	return true;
 }
 
+static bool spend_row(struct maker *m, struct wire w)
+{
+	return otlp_spend(m->o, wire_view(w).n, m->e);
+}
+
 static bool add_string(struct maker *m, uint64_t index, uint32_t *out)
 {
 	struct str text;
 
 	if (index < m->o->tables[OTLP_STRINGS].rows.n && is_made(m, OTLP_STRINGS, index, out))
 		return true;
-	if (!otlp_string(m->o, index, &text, m->e))
+	if (!otlp_string(m->o, index, &text, m->e) || !otlp_spend(m->o, text.n, m->e))
 		return false;
 	*out = builder_string(&m->b, text);
 	if (index < m->o->tables[OTLP_STRINGS].rows.n)
@@ -112,7 +118,7 @@ static bool add_function(struct maker *m, uint64_t index, uint32_t *row)
 		return false;
 	if (is_made(m, OTLP_FUNCTIONS, index, row))
 		return true;
-	if (!read_numbers(m, w, v, 5) || !add_string(m, v[1], &f.name) ||
+	if (!spend_row(m, w) || !read_numbers(m, w, v, 5) || !add_string(m, v[1], &f.name) ||
 	    !add_string(m, v[2], &f.system_name) || !add_string(m, v[3], &f.filename))
 		return false;
 	f.start_line = (int64_t)v[4];
@@ -139,11 +145,15 @@ struct build_id {
 static void take_build_id(void *ctx, uint64_t attribute)
 {
 	struct build_id *id = ctx;
-	struct otlp_attribute a;
+	const struct otlp_attribute *a =
+		id->ok ? otlp_attribute(id->m->o, attribute, id->m->e) : NULL;
 
-	id->ok = id->ok && otlp_attribute(id->m->o, attribute, &a, id->m->e);
-	if (id->ok && !id->string && is_build_id(a.key) && a.value.is_text)
-		id->string = builder_string(&id->m->b, a.value.text);
+	id->ok = a;
+	if (!id->ok || id->string || !is_build_id(a->key) || !a->value.is_text)
+		return;
+	id->ok = otlp_spend(id->m->o, a->value.text.n, id->m->e);
+	if (id->ok)
+		id->string = builder_string(&id->m->b, a->value.text);
 }
 
 static bool add_mapping(struct maker *m, uint64_t index, uint32_t *row)
@@ -161,7 +171,7 @@ static bool add_mapping(struct maker *m, uint64_t index, uint32_t *row)
 		return false;
 	if (is_made(m, OTLP_MAPPINGS, index, row))
 		return true;
-	if (!read_numbers(m, w, v, 5) || !add_string(m, v[4], &mapping.file))
+	if (!spend_row(m, w) || !read_numbers(m, w, v, 5) || !add_string(m, v[4], &mapping.file))
 		return false;
 	while (w.p < w.end && wire_next(&w, &f))
 		if (f.number == 5 && !otlp_numbers(&f, take_build_id, &id))
@@ -210,7 +220,7 @@ static bool add_location(struct maker *m, uint64_t index, uint32_t *row)
 	if (is_made(m, OTLP_LOCATIONS, index, row))
 		return true;
 	l.first_line = (uint32_t)m->b.lines.n;
-	if (!read_numbers(m, w, v, 3) || !add_mapping(m, v[1], &l.mapping))
+	if (!spend_row(m, w) || !read_numbers(m, w, v, 3) || !add_mapping(m, v[1], &l.mapping))
 		return false;
 	while (w.p < w.end && wire_next(&w, &f))
 		if (f.number == 3 && f.type == WIRE_BYTES && !add_line(m, f.bytes))
@@ -271,23 +281,48 @@ static void add_text_label(struct maker *m, struct str key, struct str value)
 	vec_push(&m->labels, label);
 }
 
+/* A label of profile.proto that is neither text nor a number but 0 is none. */
+static bool is_label(const struct otlp_attribute *a)
+{
+	if (!a->key.n || str_eq(a->key, STR("service.name")))
+		return false;
+	return a->value.is_number ? a->value.number || a->unit.n
+				  : a->value.is_text && a->value.text.n;
+}
+
+/* The label that an attribute is, made once for all samples. Its row is NONE if it is none. */
+static bool make_label(struct maker *m, uint64_t attribute, uint32_t *row)
+{
+	const struct otlp_attribute *a = otlp_attribute(m->o, attribute, m->e);
+	struct str text;
+
+	*row = NONE;
+	if (!a || !attribute || is_made(m, OTLP_ATTRIBUTES, attribute, row))
+		return a;
+	*row = NONE;
+	if (is_label(a)) {
+		text = a->value.is_number ? a->unit : a->value.text;
+		if (!otlp_spend(m->o, a->key.n + text.n, m->e))
+			return false;
+		*row = (uint32_t)m->made_labels.n;
+		vec_push(&m->made_labels,
+			 (struct label_input){ .label = { .key = builder_string(&m->b, a->key),
+							  .text = builder_string(&m->b, text),
+							  .number = a->value.number },
+					       .is_number = a->value.is_number });
+	}
+	note_made(m, OTLP_ATTRIBUTES, attribute, *row);
+	return true;
+}
+
 static bool add_label(struct maker *m, uint64_t attribute)
 {
-	struct otlp_attribute a;
+	uint32_t row;
 
-	if (!otlp_attribute(m->o, attribute, &a, m->e))
+	if (!make_label(m, attribute, &row))
 		return false;
-	if (!a.key.n || str_eq(a.key, STR("service.name")))
-		return true;
-	/* A label of profile.proto that is neither text nor a number but 0 is none. */
-	if (a.value.is_text && a.value.text.n)
-		add_text_label(m, a.key, a.value.text);
-	else if (a.value.is_number && (a.value.number || a.unit.n))
-		vec_push(&m->labels,
-			 (struct label_input){ .label = { .key = builder_string(&m->b, a.key),
-							  .text = builder_string(&m->b, a.unit),
-							  .number = a.value.number },
-					       .is_number = true });
+	if (row != NONE)
+		vec_push(&m->labels, m->made_labels.at[row]);
 	return true;
 }
 
@@ -374,7 +409,8 @@ static bool read_head(struct maker *m, const struct otlp_profile *p)
 {
 	struct value_type type;
 
-	if (!add_type(m, p->sample_type, &type) ||
+	if (!spend_row(m, p->sample_type) || !spend_row(m, p->period_type) ||
+	    !add_type(m, p->sample_type, &type) ||
 	    !add_type(m, p->period_type, &m->b.head.period_type))
 		return false;
 	vec_push(&m->b.types, type);
@@ -401,7 +437,8 @@ static bool fill(struct maker *m, const struct otlp_profile *p, const uint32_t *
 	bool ok = read_head(m, p);
 
 	for (size_t i = 0; ok && i < n; i++)
-		ok = add_sample(m, p->samples.at[of[i]]) || err_wrap(m->e, "sample %u", of[i]);
+		ok = add_sample(m, p->samples.at[of[i]]) ||
+		     (m->e->kind != ERR_LIMIT && err_wrap(m->e, "sample %u", of[i]));
 	return ok;
 }
 
@@ -423,6 +460,7 @@ bool otlp_make(struct otlp *o, const struct otlp_profile *p, const uint32_t *of,
 	}
 	vec_release(&m.stack);
 	vec_release(&m.labels);
+	vec_release(&m.made_labels);
 	vec_release(&m.sample.attributes);
 	return ok;
 }

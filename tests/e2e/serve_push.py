@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.parse
 
-from serve_lib import CPU, HEAP, TMP, Server, check, done, equal, field, names, profile, raw, values, varint
+from serve_lib import CPU, HEAP, IS_SLOW, TMP, Server, check, done, equal, field, names, profile, raw, values, varint
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENT = TMP + "/push"
@@ -387,12 +387,23 @@ class Otlp:
             j.update(periodType={"typeStrindex": p[0], "unitStrindex": p[1]}, period=str(period[2]))
         return out + field(7, b"0123456789abcdef") + packed(11, *attributes), j
 
-    def resource(self, attributes, *profiles):
-        kv = [(k, field(3, v) if isinstance(v, int) else field(1, v.encode()), {"intValue": v} if isinstance(v, int) else {"stringValue": v})
-              for k, v in attributes.items()]
-        self.resources.append(field(1, b"".join(field(1, field(1, k.encode()) + field(2, v)) for k, v, _ in kv)) +
+    def key_value(self, key, value, by_index):
+        """As protobuf and JSON; the Collector refers to the dictionary for all texts of resources."""
+        if isinstance(value, int):
+            v, j = field(3, value), {"intValue": value}
+        elif by_index:
+            v, j = field(8, self.text(value)), {"stringValueStrindex": self.text(value)}
+        else:
+            v, j = field(1, value.encode()), {"stringValue": value}
+        if by_index:
+            return field(3, self.text(key)) + field(2, v), {"keyStrindex": self.text(key), "value": j}
+        return field(1, key.encode()) + field(2, v), {"key": key, "value": j}
+
+    def resource(self, attributes, *profiles, by_index=False):
+        pairs = [self.key_value(k, v, by_index) for k, v in attributes.items()]
+        self.resources.append(field(1, b"".join(field(1, p) for p, _ in pairs)) +
                               field(2, field(1, field(1, b"scope")) + b"".join(field(2, p) for p, _ in profiles)))
-        self.json_resources.append({"resource": {"attributes": [{"key": k, "value": j} for k, _, j in kv]},
+        self.json_resources.append({"resource": {"attributes": [j for _, j in pairs]},
                                     "scopeProfiles": [{"scope": {"name": "scope"}, "profiles": [j for _, j in profiles]}]})
 
     def protobuf(self):
@@ -410,7 +421,7 @@ def otlp(body, kind="application/x-protobuf", at=None, **headers):
                               {"Content-Type": kind, **{k.replace("_", "-"): v for k, v in headers.items()}})
 
 
-def ebpf(old, service):
+def ebpf(old, service, by_index=False):
     """As the eBPF profiler has it: counts of samples, 50 ms apart."""
     o = Otlp(old)
     thread = o.attribute("thread.name", "worker")
@@ -418,7 +429,7 @@ def ebpf(old, service):
     link = o.link("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
     o.resource({"service.name": service, "k8s.pod.name": "web-1", "process.pid": 4711, "host.arch": "amd64"},
                o.profile(("samples", "count"), [o.sample("work;main", [3], [thread, cpu], link), o.sample("rest;main", [1], [thread])],
-                         period=("cpu", "nanoseconds", 50000000), attributes=[o.attribute("profile.kind", "on")]))
+                         period=("cpu", "nanoseconds", 50000000), attributes=[o.attribute("profile.kind", "on")]), by_index=by_index)
     return o
 
 
@@ -428,13 +439,15 @@ def otlp_versions():
             ("otel-1.9", ebpf(True, "otel-1.9").protobuf(), "application/x-protobuf"),
             ("otel-1.10", ebpf(False, "otel-1.10").protobuf(), "application/protobuf"),
             ("otel-json", ebpf(False, "otel-json").as_json(), "application/json"),
+            ("otel-index", ebpf(False, "otel-index", True).protobuf(), "application/x-protobuf"),
+            ("otel-json-index", ebpf(False, "otel-json-index", True).as_json(), "application/json"),
             ("otel-gzip", gzip.compress(ebpf(False, "otel-gzip").protobuf()), "application/x-protobuf")):
         status, headers, answer = otlp(body, kind, **({"Content_Encoding": "gzip"} if body[:2] == b"\x1f\x8b" else {}))
         equal((status, headers["content-type"], answer), (200, kind.replace("n/p", "n/x-p"), b"{}" if "json" in kind else b""))
         meta = only(service)
         equal((meta["type"], labels(meta)), ("cpu", {"k8s_pod_name": "web-1", "host_arch": "amd64", "profile_kind": "on"}))
         got.append(raw(stored(meta)))
-    equal(got[1:], got[:1] * 3)
+    equal(got[1:], got[:1] * 5)
     for part in ("samples/count cpu/nanoseconds", "3  150000000: 1 2", "1   50000000: 3 2", "trace_id:[0af7651916cd43dd8448eb211c80319c]",
                  "span_id:[b7ad6b7169203331]", "thread.name:[worker]", "cpu.logical_number:[3", "work /src/work.c:11", "abc123",
                  "Period: 50000000"):
@@ -476,11 +489,12 @@ def otlp_services():
     mixed = [o.sample("f%d;main" % i, [i], [(a, b)[i % 2]] if i < 5 else []) for i in range(1, 7)]
     o.resource({"service.name": "by-resource"}, o.profile(("wall", "nanoseconds"), mixed))
     o.resource({"process.executable.name": "nginx"}, o.profile(("wall", "nanoseconds"), mixed[5:]))
-    o.resource({}, o.profile(("wall", "nanoseconds"), mixed[5:]))
+    o.resource({}, o.profile(("mutex", "nanoseconds"), mixed[5:], attributes=[o.attribute("process.executable.name", "java")]),
+               o.profile(("wall", "nanoseconds"), mixed[5:]))
     equal(otlp(o.as_json(), "application/json")[0], 200)
     equal([values(stored(only(s, type="wall")), 1) for s in ("by-sample-a", "by-sample-b", "by-resource")],
           [{"f2;main": (2,), "f4;main": (4,)}, {"f1;main": (1,), "f3;main": (3,)}, {"f5;main": (5,), "f6;main": (6,)}])
-    for name in "unknown_service:nginx", "unknown_service":
+    for name in "unknown_service:nginx", "unknown_service:java", "unknown_service":
         equal(values(stored(only(name)), 1), {"f6;main": (6,)})
 
 
@@ -516,12 +530,91 @@ def otlp_errors():
         (field(1, 0) + packed(2, 1) + packed(3, 1), {}), (field(1, 0) + packed(4, 1), {})]))
     status, _, body = otlp(mixed.protobuf())
     equal((status, b"as in v1.9 of OTLP, and 1 as in v1.10" in body), (400, True))
-    # A small request that would be gigabytes: a deep stack, named very often.
+    # A resource that is wrong is that of its own profiles.
+    o = Otlp()
+    fine = o.profile(("wall", "nanoseconds"), [o.sample("f;main", [5])])
+    o.resource({"service.name": "wrong-resource", "k": "v" * 2000}, fine, fine)
+    o.resource({"service.name": "right-resource"}, fine)
+    answer = json.loads(otlp(o.as_json(), "application/json")[2])["partialSuccess"]
+    equal((answer["rejectedProfiles"], answer["errorMessage"].split(":")[0]), ("2", "max-label-bytes"))
+    equal([len(found(s + "-resource")) for s in ("wrong", "right")], [0, 1])
+
+
+def peak(s):
+    """Memory that the server had at most, in MB."""
+    with open("/proc/%d/status" % s.process.pid) as f:
+        return [int(line.split()[1]) // 1024 for line in f if line.startswith("VmHWM")][0]
+
+
+def otlp_bombs():
+    """Small requests that would be gigabytes, or take minutes."""
+    s = Server()
+    often, long = 60000, "x" * 60000
+
+    def send(attributes=(), of_samples=(), nprofiles=1, stack="f;main", resource=None):
+        o = make()
+        one = [o.sample(stack, [1], of_samples)]
+        o.resource(resource or {"service.name": "bomb"}, *[o.profile(("wall", "nanoseconds"), one, attributes=attributes)] * nprofiles)
+        start, before = time.monotonic(), peak(s)
+        status, _, body = otlp(gzip.compress(o.protobuf(), 1), at=s, Content_Encoding="gzip")
+        took, grown = time.monotonic() - start, peak(s) - before
+        print("# %.1f s, %d MB more" % (took, grown))
+        equal(status, 200)
+        assert IS_SLOW or (took < 10 and grown < 300), (took, grown)
+        return body
+
+    def make():
+        o = Otlp()
+        o.attribute("k", long)                                             # 1
+        o.attribute("process.pid", long)                                   # 2
+        o.attribute(long, "v")                                             # 3
+        o.row("attribute", field(1, o.text("many")) + field(3, 0) * 30000 + field(2, field(1, b"v")), {})  # 4
+        o.attribute("service.name", "")                                    # 5
+        o.text("y" * 600000)
+        return o
+
+    for number in 1, 3:
+        assert b"max-label-bytes" in send([number] * often)
+    equal(send([2] * often), b"")
+    assert b"max-labels" in send([4] * often)
+    for number in 1, 3, 4, 5:
+        equal(send(of_samples=[number] * often), b"")
+    # Many profiles, each of which has a long name; only so much is made of them.
+    assert b"max-unpacked" in send(stack="z" * 600000 + ";main", nprofiles=9000)
+    equal(s.stop(), 0)
+    # Samples without a stack do not have the one before.
+    o = Otlp()
+    deep = o.sample(";".join("f%d" % i for i in range(2000)), [1])
+    o.resource({"service.name": "shallow"}, o.profile(("wall", "nanoseconds"), [deep] + [(packed(4, 1), {})] * 50000))
+    equal(otlp(o.protobuf())[::2], (200, b""))
+    equal(len(found("shallow")), 1)
+    # A deep stack, named very often.
     o = Otlp()
     deep = ";".join("f%d" % i for i in range(2000))
     o.resource({"service.name": "bomb"}, o.profile(("cpu", "nanoseconds"), [o.sample(deep, [1])] * 100000))
     status, _, body = otlp(gzip.compress(o.protobuf(), 1), Content_Encoding="gzip")
     equal((status, b"max-unpacked" in body, found("bomb")), (200, True, []))
+
+
+def not_utf8():
+    """Grafana could not read any answer with them in it."""
+    body = profile(GO_CPU, time=T, duration=SECOND)
+    bad = b"caf\xe9"
+    status, code, message = error(push(series({"__name__": "process_cpu", "service_name": "utf8-a"}, body).replace(b"utf8-a", bad + b"ab")))
+    equal((status, code, message), (400, "invalid_argument", "series 0, sample 0: utf-8: the service is no valid UTF-8"))
+    status, code, message = error(push(series({"__name__": "process_cpu", "service_name": "utf8", "k": "abcd"}, body).replace(b"abcd", bad)))
+    equal(message, "series 0, sample 0: utf-8: the value of a label is no valid UTF-8")
+    status, _, answer = server.ask("/api/0/profiles?service=caf%E9&type=cpu", "POST", body)
+    equal((status, json.loads(answer)["error"]), (400, "utf-8: the service is no valid UTF-8"))
+    status, _, answer = server.ask("/ingest?name=utf8%7Bk%FF%3Dv%7D&format=pprof", "POST", body)
+    equal((status, json.loads(answer)["message"]), (422, "utf-8: the name of a label is no valid UTF-8"))
+    o = Otlp()
+    o.resource({"service.name": "utf8", "k": "abcd"}, o.profile(("wall", "nanoseconds"), [o.sample("f;main", [5])]))
+    equal(otlp(o.protobuf().replace(b"abcd", bad))[::2],
+          (200, field(1, field(1, 1) + field(2, b"utf-8: the value of a label is no valid UTF-8"))))
+    equal(found("utf8"), [])
+    refused = server.get("/api/1/refusals")[1]
+    equal([t["count"] for t in refused["totals"] if t["limit"] == "utf-8"], [5])
 
 
 # ---- older formats, wherever profiles come in
@@ -649,6 +742,8 @@ check("OTLP: what profiles cannot say", otlp_oddities)
 check("OTLP: whose samples they are", otlp_services)
 check("OTLP: a part is refused", otlp_partial)
 check("OTLP: errors", otlp_errors)
+check("OTLP: small requests that would be large", otlp_bombs)
+check("services and labels are UTF-8", not_utf8)
 check("older and other formats, wherever profiles come in", legacy)
 check("who may, and how much", gate)
 check("how fast", rates)

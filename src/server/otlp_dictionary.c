@@ -248,41 +248,59 @@ bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, str
 struct votes {
 	size_t v1_9, v1_10; /* samples that can only be of one */
 	const struct otlp *o;
-	bool is_attribute; /* all numbers of the field that was read last */
 };
 
-static void check_attribute(void *ctx, uint64_t v)
-{
-	struct votes *votes = ctx;
+/* What a sample has in a field that is a list in one version, and a number in another. */
+struct clue {
+	const struct votes *votes;
+	bool is_there, is_packed;
+	bool are_attributes, are_links; /* all that it names */
+};
 
-	votes->is_attribute &= v < votes->o->tables[OTLP_ATTRIBUTES].rows.n;
+static bool is_row(const struct votes *votes, enum otlp_tables table, uint64_t index)
+{
+	return !index || index < votes->o->tables[table].rows.n;
 }
 
-/* Fields 3 and 4 are lists in one version, and a number in the other. Where they are missing, field
- * 2 is the values of v1.9, or indices of attributes of v1.10; but then there must be times. */
+static void check_index(void *ctx, uint64_t v)
+{
+	struct clue *clue = ctx;
+
+	clue->are_attributes &= is_row(clue->votes, OTLP_ATTRIBUTES, v);
+	clue->are_links &= is_row(clue->votes, OTLP_LINKS, v);
+}
+
+/* v1.9 has values in field 2, attributes in 3, a link in 4; v1.10 has attributes in 2, a link in 3,
+ * values in 4. A list in field 3 or 4 tells, but some write lists as single numbers. Then it is of
+ * the version in which it makes sense, if it does so in one alone: it has values or times, and
+ * names what is there. */
 static bool count_vote(struct votes *votes, struct wire w)
 {
-	bool is_old = false, is_new = false, has_times = false, has_second = false;
+	const struct clue none = { .votes = votes, .are_attributes = true, .are_links = true };
+	struct clue clues[] = { none, none, none, none, none };
+	const struct clue *two = &clues[2], *three = &clues[3], *four = &clues[4];
+	bool is_old, is_new, has_times = false;
 	struct field f = { 0 };
 
-	votes->is_attribute = true;
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return false;
-		if (f.number == 3 || f.number == 4) {
-			is_old |= (f.type == WIRE_BYTES) == (f.number == 3);
-			is_new |= (f.type == WIRE_BYTES) == (f.number == 4);
-		}
 		has_times |= f.number == 5;
-		if (f.number == 2) {
-			has_second = true;
-			if (!otlp_numbers(&f, check_attribute, votes))
-				return false;
-		}
+		if (f.number < 2 || f.number > 4)
+			continue;
+		clues[f.number].is_there = true;
+		clues[f.number].is_packed |= f.type == WIRE_BYTES;
+		otlp_numbers(&f, check_index, &clues[f.number]);
 	}
-	is_old |= has_second && !is_new && (!has_times || !votes->is_attribute);
-	votes->v1_9 += is_old;
-	votes->v1_10 += is_new;
+	is_old = (two->is_there || has_times) && three->are_attributes && four->are_links;
+	is_new = (four->is_there || has_times) && two->are_attributes && three->are_links;
+	if (three->is_packed || four->is_packed) {
+		votes->v1_9 += three->is_packed;
+		votes->v1_10 += four->is_packed;
+	} else {
+		votes->v1_9 += is_old && !is_new;
+		votes->v1_10 += is_new && !is_old;
+	}
 	return true;
 }
 

@@ -405,6 +405,13 @@ static struct str type_of(const struct maker *m)
 	return profile_type_of_name(name);
 }
 
+/* The eBPF profiler's name for the time in which threads did not run. */
+static bool is_off_cpu(const struct maker *m, const struct value_type *type)
+{
+	return str_eq(text_of(m, type->type), STR("events")) &&
+	       str_eq(text_of(m, type->unit), STR("nanoseconds")) && !m->b.head.period_type.type;
+}
+
 static bool read_head(struct maker *m, const struct otlp_profile *p)
 {
 	struct value_type type;
@@ -413,6 +420,8 @@ static bool read_head(struct maker *m, const struct otlp_profile *p)
 	    !add_type(m, p->sample_type, &type) ||
 	    !add_type(m, p->period_type, &m->b.head.period_type))
 		return false;
+	if (is_off_cpu(m, &type))
+		type.type = builder_string(&m->b, STR("off_cpu"));
 	vec_push(&m->b.types, type);
 	m->b.head.period = p->period;
 	m->b.head.time_nanos = p->time <= INT64_MAX ? (int64_t)p->time : 0;

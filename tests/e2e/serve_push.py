@@ -461,7 +461,11 @@ def otlp_events():
     o.resource({"service.name": "events"},
                o.profile(("off_cpu", "nanoseconds"), [o.sample("wait;main", [5, 7], [mark], times=[T, T + 1])]),
                o.profile(("events", "count"), [o.sample("hit;main", [], [mark], times=[T, T + 1, T + 2])], period=("hits", "count", 0)))
+    # What the eBPF profiler calls the time in which threads wait.
+    o.resource({"service.name": "waits"}, o.profile(("events", "nanoseconds"), [o.sample("wait;main", [5, 7], times=[T, T + 1])]))
     equal(otlp(o.protobuf())[0], 200)
+    meta = only("waits", type="off_cpu")
+    equal((values(stored(meta), 1), "off_cpu/nanoseconds" in raw(stored(meta))), ({"wait;main": (12,)}, True))
     equal(values(stored(only("events", type="off_cpu")), 1), {"wait;main": (12,)})
     equal(values(stored(only("events", type="hits")), 1), {"hit;main": (3,)})
 

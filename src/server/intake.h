@@ -1,5 +1,5 @@
-/* intake.h - profiles of other projects' agents on their way to the store: all of a request's, or
- * none.
+/* intake.h - profiles of other projects' agents on their way to the store: all of a request's that
+ * are taken, or none.
  *
  *	struct intake in;
  *

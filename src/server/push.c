@@ -1,17 +1,18 @@
 /* push.c - POST /push.v1.PusherService/Push: profiles as Grafana Alloy and profilecli push them. */
+#include "server/push.h"
+
 #include <stdio.h>
 
-#include "profile/wire.h"
 #include "server/connect.h"
-#include "server/intake.h"
 #include "server/profile_types.h"
 #include "server/routes.h"
 
 /* Profiles whose values are of the time since the last one, but do not say how long that was: Alloy
  * asks so often. */
 #define USUAL_DELTA_NS INT64_C(15000000000)
+#define BROKEN "the body is no PushRequest in protobuf"
 
-enum { SERIES = 1, LABELS = 1, SAMPLES = 2, NAME = 1, VALUE = 2, RAW_PROFILE = 1 };
+enum { LABELS = 1, SAMPLES = 2, NAME = 1, VALUE = 2, RAW_PROFILE = 1 };
 
 static const struct wire_field label_fields[] = { WIRE_FIELD("name", NAME, WIRE_KIND_STRING),
 						  WIRE_FIELD("value", VALUE, WIRE_KIND_STRING),
@@ -29,23 +30,16 @@ static const struct wire_field series_fields[] = {
 static const struct wire_message series_message = { .name = "RawProfileSeries",
 						    .fields = series_fields };
 static const struct wire_field request_fields[] = {
-	WIRE_FIELD("series", SERIES, WIRE_KIND_MESSAGE, .message = &series_message), { 0 }
+	WIRE_FIELD("series", PUSH_SERIES, WIRE_KIND_MESSAGE, .message = &series_message), { 0 }
 };
-static const struct wire_message request_message = { .name = "PushRequest",
-						     .fields = request_fields };
+const struct wire_message push_request_message = { .name = "PushRequest",
+						   .fields = request_fields };
 
-struct push {
-	struct call *c;
-	struct intake in;
-	struct intake_series series;
-	bool is_delta; /* values are of the time since the last profile */
-	char part[60];
-};
+/* ---- labels */
 
-static bool malformed(struct call *c)
+static bool malformed(struct err *e)
 {
-	reply_error(c, 400, "the body is no PushRequest in protobuf");
-	return false;
+	return err_set(e, ERR_FORMAT, BROKEN);
 }
 
 static bool read_label(struct wire w, struct store_label *l)
@@ -64,18 +58,89 @@ static bool read_label(struct wire w, struct store_label *l)
 	return true;
 }
 
-static void take_label(struct push *p, const struct store_label *l)
+static void take_label(const struct store_label *l, struct intake_series *s, bool *is_delta)
 {
 	if (str_eq(l->key, STR("service_name"))) {
-		p->series.service = l->value;
+		s->service = l->value;
 	} else if (str_eq(l->key, STR("__name__"))) {
-		p->series.type = profile_type_of_name(l->value);
-		p->is_delta |= str_has_prefix(l->value, STR("godeltaprof_"));
+		s->type = profile_type_of_name(l->value);
+		*is_delta |= str_has_prefix(l->value, STR("godeltaprof_"));
 	} else if (str_eq(l->key, STR("__delta__"))) {
-		p->is_delta |= str_eq(l->value, STR("false"));
+		*is_delta |= str_eq(l->value, STR("false"));
 	} else {
-		intake_label(&p->series, l->key, l->value);
+		intake_label(s, l->key, l->value);
 	}
+}
+
+bool push_read_labels(struct wire w, struct intake_series *s, bool *is_delta, struct err *e)
+{
+	struct store_label label;
+	struct field f = { 0 };
+
+	s->labels.n = 0;
+	s->service = s->type = s->instance = STR("");
+	*is_delta = false;
+	while (w.p < w.end) {
+		if (!wire_next(&w, &f))
+			return malformed(e);
+		if (f.type != WIRE_BYTES || f.number != LABELS)
+			continue;
+		if (!read_label(f.bytes, &label))
+			return malformed(e);
+		take_label(&label, s, is_delta);
+	}
+	if (!s->service.n)
+		s->service = intake_find_label(s, STR("app_name"));
+	if (!s->service.n)
+		s->service = STR("unspecified"); /* as Pyroscope has it */
+	return s->type.n ||
+	       err_set(e, ERR_USAGE, "there is no label __name__, as process_cpu or memory");
+}
+
+/* ---- requests */
+
+struct push {
+	struct call *c;
+	struct intake in;
+	struct intake_series series;
+	bool is_delta; /* values are of the time since the last profile */
+	char part[60];
+	struct http_reply none;	   /* before there was one */
+	struct http_reply refused; /* to the first that is wrong */
+};
+
+/* What is wrong with a profile is wrong however often it comes, and others need not wait for it.
+ * False: it is not the profile's fault, and all may come again. */
+static bool pass_over(struct push *p)
+{
+	struct http_reply *reply = p->c->reply;
+
+	if (reply->status != 400 && reply->status != 413 && reply->status != 422)
+		return false;
+	if (p->refused.status)
+		http_content_drop(reply->content);
+	else
+		p->refused = *reply;
+	*reply = p->none;
+	return true;
+}
+
+static void answer(struct push *p, const struct connect_body *body)
+{
+	struct buf bytes = { 0 };
+
+	if (p->refused.status) {
+		*p->c->reply = p->refused;
+		return;
+	}
+	buf_puts(&bytes, body->is_json ? "{}" : "");
+	connect_reply(p->c, body, &bytes);
+}
+
+static bool broken(struct push *p)
+{
+	reply_error(p->c, 400, BROKEN);
+	return false;
 }
 
 /* In a profile that has a duration, values are those of that time (store/meaning.h). */
@@ -96,7 +161,7 @@ static bool read_sample(struct push *p, struct wire w)
 
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
-			return malformed(p->c);
+			return broken(p);
 		if (f.type == WIRE_BYTES && f.number == RAW_PROFILE &&
 		    !add_profile(p, wire_view(f.bytes)))
 			return false;
@@ -104,49 +169,25 @@ static bool read_sample(struct push *p, struct wire w)
 	return true;
 }
 
-/* Labels may come after samples. */
-static bool read_labels(struct push *p, struct wire w)
-{
-	struct store_label label;
-	struct field f = { 0 };
-
-	p->series.labels.n = 0;
-	p->series.service = p->series.type = p->series.instance = STR("");
-	p->is_delta = false;
-	while (w.p < w.end) {
-		if (!wire_next(&w, &f))
-			return malformed(p->c);
-		if (f.type != WIRE_BYTES || f.number != LABELS)
-			continue;
-		if (!read_label(f.bytes, &label))
-			return malformed(p->c);
-		take_label(p, &label);
-	}
-	if (!p->series.service.n)
-		p->series.service = intake_find_label(&p->series, STR("app_name"));
-	if (!p->series.service.n)
-		reply_error(p->c, 400, "there is no label service_name");
-	else if (!p->series.type.n)
-		reply_error(p->c, 400, "there is no label __name__, as process_cpu or memory");
-	return !p->c->reply->status;
-}
-
 static bool read_series(struct push *p, size_t number, struct wire w)
 {
 	struct field f = { 0 };
 	size_t nsamples = 0;
+	struct err e;
 
 	snprintf(p->part, sizeof(p->part), "series %zu", number);
 	p->c->part = p->part;
-	if (!read_labels(p, w))
-		return false;
+	if (!push_read_labels(w, &p->series, &p->is_delta, &e)) {
+		reply_failure(p->c, &e);
+		return pass_over(p);
+	}
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
-			return malformed(p->c);
+			return broken(p);
 		if (f.type != WIRE_BYTES || f.number != SAMPLES)
 			continue;
 		snprintf(p->part, sizeof(p->part), "series %zu, sample %zu", number, nsamples++);
-		if (!read_sample(p, f.bytes))
+		if (!read_sample(p, f.bytes) && !pass_over(p))
 			return false;
 	}
 	return true;
@@ -161,8 +202,8 @@ static bool read_request(struct push *p, struct str bytes)
 	while (w.p < w.end) {
 		p->c->part = NULL;
 		if (!wire_next(&w, &f))
-			return malformed(p->c);
-		if (f.type == WIRE_BYTES && f.number == SERIES &&
+			return broken(p);
+		if (f.type == WIRE_BYTES && f.number == PUSH_SERIES &&
 		    !read_series(p, nseries++, f.bytes))
 			return false;
 	}
@@ -171,17 +212,16 @@ static bool read_request(struct push *p, struct str bytes)
 
 void push_post(struct call *c)
 {
-	struct push p = { .c = c };
+	struct push p = { .c = c, .none = *c->reply };
 	struct connect_body body;
-	struct buf answer = { 0 };
 
 	if (!connect_read(c, &body) ||
-	    (body.is_json && !intake_from_json(c, &request_message, &body.bytes)))
+	    (body.is_json && !intake_from_json(c, &push_request_message, &body.bytes)))
 		return;
 	intake_begin(&p.in, c);
-	if (intake_end(&p.in, read_request(&p, body.bytes))) {
-		buf_puts(&answer, body.is_json ? "{}" : "");
-		connect_reply(c, &body, &answer);
-	}
+	if (intake_end(&p.in, read_request(&p, body.bytes)))
+		answer(&p, &body);
+	else if (p.refused.status)
+		http_content_drop(p.refused.content);
 	intake_series_release(&p.series);
 }

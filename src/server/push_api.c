@@ -59,18 +59,22 @@ const struct endpoint endpoint_ingest = {
 
 const struct endpoint endpoint_push = {
 	.path = "/push.v1.PusherService/Push",
-	.details = "Stores profiles as Grafana Alloy and profilecli push them: a PushRequest of "
-		   "the Connect "
-		   "protocol, in protobuf (application/proto) or JSON, which may be gzipped. The "
-		   "label "
-		   "service_name is the service, __name__ the type: process_cpu is cpu, memory is "
-		   "heap, "
-		   "others keep their name. With __delta__=\"false\" values are of the time since "
-		   "the last "
-		   "profile, not of that since the process began. All profiles of a request are "
-		   "stored, "
-		   "and the answer is an empty message, or none, and the answer says which of them "
-		   "is wrong.",
+	.details =
+		"Stores profiles as Grafana Alloy and profilecli push them: a PushRequest of "
+		"the Connect "
+		"protocol, in protobuf (application/proto) or JSON, which may be gzipped. The "
+		"label "
+		"service_name is the service, else app_name, else it is unspecified; __name__ "
+		"is the type: process_cpu is cpu, memory is "
+		"heap, "
+		"others keep their name. With __delta__=\"false\" values are of the time since "
+		"the last "
+		"profile, not of that since the process began. All profiles of a request are "
+		"stored, "
+		"and the answer is an empty message. What is wrong with a profile keeps only "
+		"that one out: the others are stored, and the answer says what is wrong with the "
+		"first. If the server cannot take one for now (429, 500, 503, 507), none is "
+		"stored, and all may come again.",
 	.types = "application/proto application/json",
 	.error = "ConnectError",
 };
@@ -93,7 +97,8 @@ const struct endpoint endpoint_otlp = {
 		   "spans, are labels of the samples. Counts of samples of CPU time become CPU "
 		   "time by the "
 		   "period. What is wrong with a profile keeps only that one out, and "
-		   "partial_success says so.",
+		   "partial_success says so. If the server cannot take them for now it is 429 or "
+		   "503, which clients answer by sending all of it again.",
 	.types = "application/x-protobuf application/json",
 	.error = "Status",
 };

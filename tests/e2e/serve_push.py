@@ -273,7 +273,7 @@ def push_json():
 
 
 def push_many():
-    """Several series and samples are one put: all, or none."""
+    """What is wrong with a profile keeps only that one out."""
     def body(n):
         return profile({"f;main": (n, n)}, time=T + n * SECOND, duration=SECOND)
 
@@ -281,17 +281,27 @@ def push_many():
         series({"__name__": "memory", "service_name": "many-b"}, body(3))
     equal(push(good)[0], 200)
     equal([m["type"] for m in found("many-a") + found("many-b")], ["cpu", "cpu", "heap"])
-    bad = good.replace(b"many-", b"lost-") + series({"__name__": "process_cpu", "service_name": "lost-c"}, body(1), b"\1\2")
+    bad = series({"service_name": "kept-d"}, body(1)) + good.replace(b"many-", b"kept-") + \
+        series({"__name__": "process_cpu", "service_name": "kept-c"}, body(1), b"\1\2", body(2)) + series({"a": "b" * 2000}, body(1))
     status, code, message = error(push(bad))
     equal((status, code), (400, "invalid_argument"))
-    assert message.startswith("series 2, sample 1: malformed profile"), message
-    equal([found("lost-" + x) for x in "abc"], [[], [], []])
+    assert message.startswith("series 0: there is no label __name__"), message
+    equal([len(found("kept-" + x)) for x in "abcd"], [2, 1, 2, 0])
+    status, code, message = error(push(bad[len(series({"service_name": "kept-d"}, body(1))):]))
+    assert (status, code) == (400, "invalid_argument") and message.startswith("series 2, sample 1: malformed profile"), message
+    equal(len(found("kept-c")), 4)
+
+
+def push_nameless():
+    """As Pyroscope has it."""
+    body = profile(GO_CPU, time=T, duration=SECOND)
+    equal(push(series({"__name__": "process_cpu", "k": "v"}, body) + series({"__name__": "process_cpu", "app_name": "app"}, body))[0], 200)
+    equal([labels(only(s)) for s in ("unspecified", "app")], [{"k": "v"}, {"app_name": "app"}])
 
 
 def push_errors():
     ok = profile(GO_CPU, time=T)
     for message, kind, want in (
-            (series({"__name__": "process_cpu"}, ok), "application/proto", "series 0: there is no label service_name"),
             (series({"service_name": "x"}, ok), "application/proto", "series 0: there is no label __name__"),
             (b"\xff\xff\xff", "application/proto", "no PushRequest"),
             (b'{"series":[{"samples":[{"rawProfile":"*"}]}]}', "application/json", "raw_profile: no base64 at byte"),
@@ -738,7 +748,8 @@ check("what is not accepted, and why", not_accepted)
 check("Alloy: a CPU profile comes back as it was", alloy_cpu)
 check("Alloy: types, and values that are differences already", alloy_types)
 check("Alloy: JSON", push_json)
-check("Alloy: all of a request, or nothing", push_many)
+check("Alloy: one that is wrong keeps no other out", push_many)
+check("Alloy: profiles without a service", push_nameless)
 check("Alloy: errors", push_errors)
 check("OTLP: v1.9, v1.10, JSON, gzip", otlp_versions)
 check("OTLP: events and times", otlp_events)

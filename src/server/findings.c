@@ -1,5 +1,6 @@
 #include "server/findings.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -109,6 +110,14 @@ static bool read_field(const struct field *f, const struct json *v, struct findi
 	return ok || err_set(e, ERR_FORMAT, "%s is none", f->name);
 }
 
+static bool is_id(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!isxdigit((unsigned char)s.p[i]))
+			return false;
+	return s.n == 16;
+}
+
 bool finding_read(const struct json *object, struct finding *x, struct err *e)
 {
 	*x = (struct finding){ 0 };
@@ -118,7 +127,7 @@ bool finding_read(const struct json *object, struct finding *x, struct err *e)
 		if (v && !read_field(&fields[i], v, x, e))
 			return false;
 	}
-	return (x->id.n == 16 && x->service.n && x->function.n) ||
+	return (is_id(x->id) && x->service.n && x->function.n) ||
 	       err_set(e, ERR_FORMAT, "id, service or function is missing");
 }
 

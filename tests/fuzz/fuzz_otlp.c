@@ -53,12 +53,27 @@ static void make(struct otlp *o, struct wire w)
 	arena_release(&desk.arena);
 }
 
+/* What a resource says of itself. */
+static void check_resource(struct otlp *o, struct wire w)
+{
+	struct otlp_attribute a;
+	struct field f = { 0 };
+	struct err e;
+
+	while (w.p < w.end && wire_next(&w, &f))
+		if (f.type == WIRE_BYTES && otlp_key_value(o, f.bytes, &a, &e) && a.value.text.n &&
+		    !a.value.text.p)
+			abort();
+}
+
 /* Messages in field 2, `depth` levels of them: scopes, profiles. */
 static void walk(struct otlp *o, struct wire w, int depth)
 {
 	struct field f = { 0 };
 
 	while (w.p < w.end && wire_next(&w, &f)) {
+		if (f.number == 1 && f.type == WIRE_BYTES && depth)
+			check_resource(o, f.bytes);
 		if (f.number != 2 || f.type != WIRE_BYTES)
 			continue;
 		if (depth)

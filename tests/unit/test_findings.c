@@ -183,3 +183,23 @@ TEST(fields_of_other_types_are_refused)
 			   "\"change\":\"1\"}"));
 	assert_false(reads("[]"));
 }
+
+TEST(ids_are_hex_digits)
+{
+	/* Bytes that are no UTF-8 would be written as others, and be an id no more. */
+	static const char *const texts[] = {
+		"{\"id\":\"0123456789abcdef\",\"service\":\"s\",\"function\":\"f\"}",
+		"{\"id\":\"0123456789abcde\xff\",\"service\":\"s\",\"function\":\"f\"}",
+		"{\"id\":\"0123456789abcde\",\"service\":\"s\",\"function\":\"f\"}",
+	};
+	struct arena a = { 0 };
+	struct finding x;
+	struct json doc;
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		assert_true(json_parse(&a, str_of(texts[i]), &doc, &e));
+		assert_int_equal(finding_read(&doc, &x, &e), i == 0);
+	}
+	arena_release(&a);
+}

@@ -2,6 +2,8 @@
 #include "server/columns.h"
 #include "server/otlp.h"
 
+enum { LONG_KEY = 100 };
+
 /* ---- a message */
 
 static void add_number(void *ctx, uint64_t v)
@@ -273,6 +275,11 @@ static bool read_stack(struct maker *m, uint64_t index)
 	return s.ok;
 }
 
+static struct str text_of(const struct maker *m, uint32_t string)
+{
+	return m->b.head.strings->at[string];
+}
+
 static void add_text_label(struct maker *m, struct str key, struct str value)
 {
 	struct label_input label = { .label = { .key = builder_string(&m->b, key),
@@ -315,14 +322,20 @@ static bool make_label(struct maker *m, uint64_t attribute, uint32_t *row)
 	return true;
 }
 
+/* Labels of a sample are sorted by their keys, so that long ones are work each time. */
 static bool add_label(struct maker *m, uint64_t attribute)
 {
+	size_t key_bytes;
 	uint32_t row;
 
 	if (!make_label(m, attribute, &row))
 		return false;
-	if (row != NONE)
-		vec_push(&m->labels, m->made_labels.at[row]);
+	if (row == NONE)
+		return true;
+	key_bytes = text_of(m, m->made_labels.at[row].label.key).n;
+	if (key_bytes > LONG_KEY && !otlp_spend(m->o, key_bytes, m->e))
+		return false;
+	vec_push(&m->labels, m->made_labels.at[row]);
 	return true;
 }
 
@@ -385,11 +398,6 @@ static bool add_type(struct maker *m, struct wire w, struct value_type *out)
 
 	return read_numbers(m, w, v, 3) && add_string(m, v[1], &out->type) &&
 	       add_string(m, v[2], &out->unit);
-}
-
-static struct str text_of(const struct maker *m, uint32_t string)
-{
-	return m->b.head.strings->at[string];
 }
 
 /* Counts of samples or events are of what the period is; other values are what they are called. */

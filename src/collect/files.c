@@ -6,8 +6,8 @@
 
 #include "base/small_file.h"
 #include "base/vec.h"
+#include "base/yaml.h"
 #include "collect/targets.h"
-#include "collect/tree.h"
 
 enum { MAX_FILES = 1000, MAX_FILE_BYTES = 8 << 20 };
 

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "base/vec.h"
-#include "collect/tree.h"
+#include "base/yaml.h"
 
 enum { MAX_JOBS = 1000, MAX_TYPES = 50, MAX_PATTERNS = 100, MAX_SECONDS = 3600, MAX_NAME = 200 };
 

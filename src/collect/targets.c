@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/vec.h"
-#include "collect/tree.h"
+#include "base/yaml.h"
 
 enum { MAX_ADDRESS = 300, MAX_LABEL = 1000 };
 

@@ -1,6 +1,6 @@
 /* The jobs of scrape:, and files of targets in the format of file_sd. */
 #include "collect/scrape_config.h"
-#include "collect/tree.h"
+#include "base/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

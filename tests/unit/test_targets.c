@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/yaml.h"
 #include "collect/targets.h"
-#include "collect/tree.h"
 
 /* "host:1{a=b,c=d} host:2{}", or the error. */
 static const char *read_text(const char *text)

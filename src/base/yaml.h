@@ -1,10 +1,10 @@
-/* tree.h - YAML text as a tree whose parts know their lines. Private to collect/.
+/* yaml.h - YAML text as a tree whose parts know their lines.
  *
  * JSON is YAML, too. Aliases, which could stand for a great deal, are refused; so is what is nested
  * deeply, and a name that is there twice.
  */
-#ifndef COLLECT_TREE_H
-#define COLLECT_TREE_H
+#ifndef BASE_YAML_H
+#define BASE_YAML_H
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -1,4 +1,4 @@
-#include "collect/tree.h"
+#include "base/yaml.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/vec.h"
-#include "server/when.h"
+#include "base/when.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -8,9 +8,9 @@
 #define SERVER_API1_H
 
 #include "base/buf.h"
+#include "base/when.h"
 #include "server/selector.h"
 #include "server/server.h"
-#include "server/when.h"
 
 enum param_kind {
 	PARAM_TEXT,

@@ -13,8 +13,8 @@
 
 #include "base/path.h"
 #include "base/vec.h"
+#include "base/when.h"
 #include "server/log.h"
-#include "server/when.h"
 
 enum {
 	MAX_NAME = 100,

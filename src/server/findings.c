@@ -12,8 +12,8 @@
 #include "base/path.h"
 #include "base/small_file.h"
 #include "base/vec.h"
+#include "base/when.h"
 #include "server/api1.h"
-#include "server/when.h"
 
 #define FILE_NAME "regressions.json"
 enum { MAX_FILE_BYTES = 64 << 20 };

@@ -8,11 +8,11 @@
 
 #include "base/amount.h"
 #include "base/version.h"
+#include "base/when.h"
 #include "server/auth.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/when.h"
 #include "web/web.h"
 
 enum {

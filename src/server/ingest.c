@@ -5,13 +5,13 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/when.h"
 #include "http/media.h"
 #include "http/multipart.h"
 #include "server/columns.h"
 #include "server/gate.h"
 #include "server/profile_types.h"
 #include "server/routes.h"
-#include "server/when.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

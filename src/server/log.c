@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "server/when.h"
+#include "base/when.h"
 
 void log_begin(struct buf *line)
 {

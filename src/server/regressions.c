@@ -8,11 +8,11 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "base/when.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/webhook.h"
-#include "server/when.h"
 
 #define SECOND INT64_C(1000000000)
 #define HOUR (3600 * SECOND)

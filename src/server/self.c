@@ -13,9 +13,9 @@
 
 #include "base/number.h"
 #include "base/path.h"
+#include "base/when.h"
 #include "server/log.h"
 #include "server/routes.h"
-#include "server/when.h"
 
 enum { LOOK_MS = 50, MAX_ANSWER_BYTES = 256 << 20 };
 

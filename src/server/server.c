@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "base/when.h"
 #include "collect/collect.h"
 #include "http/address.h"
 #include "server/debuginfo.h"
@@ -27,7 +28,6 @@
 #include "server/self.h"
 #include "server/warmer.h"
 #include "server/viewer.h"
-#include "server/when.h"
 
 enum {
 	LOOK_S = 5,	 /* at files of TLS that may have changed */

@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/when.h"
 #include "server/limits.h"
 #include "server/log.h"
-#include "server/when.h"
 
 enum { NICE = 10, FIRST_S = 1, INTERVAL_S = 150 };
 

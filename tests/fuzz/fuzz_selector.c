@@ -2,8 +2,8 @@
  * read as the same. */
 #include <stdlib.h>
 
+#include "base/when.h"
 #include "server/selector.h"
-#include "server/when.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
+#include "base/when.h"
 #include "server/selector.h"
-#include "server/when.h"
 
 /* What a selector reads as, printed; or the error. */
 static const char *read_as(const char *text)

@@ -1,4 +1,4 @@
-#include "server/when.h"
+#include "base/when.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* when.h - points in time as people write them in requests. */
-#ifndef SERVER_WHEN_H
-#define SERVER_WHEN_H
+#ifndef BASE_WHEN_H
+#define BASE_WHEN_H
 
 #include <stdint.h>
 

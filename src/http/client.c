@@ -38,6 +38,8 @@ struct http_client {
 	__typeof__(curl_easy_reset) *reset;
 	__typeof__(curl_easy_cleanup) *cleanup;
 	__typeof__(curl_easy_strerror) *text;
+	__typeof__(curl_easy_send) *send;
+	__typeof__(curl_easy_recv) *recv;
 	__typeof__(curl_slist_append) *list_append;
 	__typeof__(curl_slist_free_all) *list_free;
 };
@@ -48,11 +50,11 @@ struct call {
 	const struct http_request *q;
 	struct http_response *r;
 	CURL *curl;
-	struct curl_slist *headers;
+	struct curl_slist *headers, *connect_to;
 	char address[NI_MAXHOST + 16]; /* the first that was tried, as ip:port */
 	char reason[CURL_ERROR_SIZE];  /* what libcurl says */
 	bool has_headers;	       /* of the response that counts */
-	bool is_body_large, are_headers_large;
+	bool is_body_large, are_headers_large, is_enough;
 };
 
 /* In the order of struct http_tls. */
@@ -105,6 +107,8 @@ static bool load_functions(struct http_client *c, struct err *e)
 		{ "curl_easy_reset", &c->reset },
 		{ "curl_easy_cleanup", &c->cleanup },
 		{ "curl_easy_strerror", &c->text },
+		{ "curl_easy_send", &c->send },
+		{ "curl_easy_recv", &c->recv },
 		{ "curl_slist_append", &c->list_append },
 		{ "curl_slist_free_all", &c->list_free },
 	};
@@ -136,12 +140,16 @@ static bool can_read(const char *path, struct err *e)
 
 static bool wrap_pair(const struct http_tls *tls, struct err *e)
 {
+	if (tls->cert_pem.p)
+		return err_wrap(e, "could not load certificate/key pair");
 	return err_wrap(e, "could not load certificate/key pair specified by %s and %s",
 			tls->names[CERT], tls->names[KEY]);
 }
 
 static bool wrap_ca(const struct http_tls *tls, struct err *e)
 {
+	if (tls->ca_pem.p)
+		return err_wrap(e, "could not load CA");
 	return err_wrap(e, "could not load CA specified by %s", tls->names[CA]);
 }
 
@@ -186,6 +194,17 @@ static bool is_redirect(const struct http_response *r)
 	       http_header(r, "Location").n;
 }
 
+static bool is_streamed(const struct call *call)
+{
+	return call->q->stream && call->r->status / 100 == 2;
+}
+
+static bool give_stream(struct call *call, struct str bytes)
+{
+	call->is_enough = !call->q->stream(call->q->stream_ctx, bytes);
+	return !call->is_enough;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
 	struct call *call = ctx;
@@ -209,6 +228,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 		buf_char(&r->headers, '\n');
 	} else {
 		call->has_headers = r->status >= 200 && !is_redirect(r);
+		if (is_streamed(call) && !give_stream(call, STR("")))
+			return 0;
 	}
 	return n * size;
 }
@@ -220,6 +241,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	struct buf *body = &call->r->body;
 
 	n *= size;
+	if (is_streamed(call))
+		return give_stream(call, (struct str){ data, n }) ? n : 0;
 	if ((q->max_bytes && n > q->max_bytes - body->n) || (q->take && !q->take(q->take_ctx, n))) {
 		call->is_body_large = true;
 		return 0;
@@ -287,12 +310,23 @@ static void set_proxy(struct call *call, const char *url)
 	struct str host = host_of(url);
 	const char *proxy = getenv("HTTP_PROXY");
 
-	if (call->q->is_direct || str_eq(host, STR("localhost")) ||
-	    str_has_prefix(host, STR("127.")) || str_eq(host, STR("::1")))
+	if (call->q->proxy)
+		call->c->set(call->curl, CURLOPT_PROXY, call->q->proxy);
+	else if (call->q->is_direct || str_eq(host, STR("localhost")) ||
+		 str_has_prefix(host, STR("127.")) || str_eq(host, STR("::1")))
 		call->c->set(call->curl, CURLOPT_PROXY, "");
 	else if (str_eq(scheme_of(url), STR("http")) && is_given(proxy) && !getenv("http_proxy") &&
 		 !getenv("REQUEST_METHOD"))
 		call->c->set(call->curl, CURLOPT_PROXY, proxy);
+}
+
+/* The bytes are not copied: they live as long as the client. */
+static void set_pem(struct call *call, CURLoption option, struct str pem)
+{
+	struct curl_blob blob = { (void *)(uintptr_t)pem.p, pem.n, CURL_BLOB_NOCOPY };
+
+	if (pem.p)
+		call->c->set(call->curl, option, &blob);
 }
 
 static void set_tls(struct call *call, bool is_insecure)
@@ -308,10 +342,41 @@ static void set_tls(struct call *call, bool is_insecure)
 		set(call->curl, CURLOPT_CAINFO, tls->ca);
 		set(call->curl, CURLOPT_CAPATH, NULL);
 	}
+	set_pem(call, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
+	set_pem(call, CURLOPT_SSLKEY_BLOB, tls->key_pem);
+	set_pem(call, CURLOPT_CAINFO_BLOB, tls->ca_pem);
+	if (tls->ca_pem.p)
+		set(call->curl, CURLOPT_CAPATH, NULL);
 	if (is_insecure) {
 		set(call->curl, CURLOPT_SSL_VERIFYPEER, 0L);
 		set(call->curl, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
+}
+
+/* The URL then names the server as its certificate does, for TLS; all else goes by its host. */
+static void set_server_name(struct call *call, struct buf *url)
+{
+	const char *name = call->c->tls.server_name;
+	struct str host = host_of(url->p), port;
+	struct buf line = { 0 }, named = { 0 };
+
+	if (!is_given(name))
+		return;
+	if (host.p > url->p && host.p[-1] == '[')
+		host = (struct str){ host.p - 1, host.n + 2 };
+	port = str_of(host.p + host.n);
+	port.n = strcspn(port.p, "/?#");
+	buf_printf(&line, "Host: %.*s%.*s%c", STR_ARG(host), STR_ARG(port), '\0');
+	call->headers = call->c->list_append(call->headers, line.p);
+	line.n = 0;
+	buf_printf(&line, "::%.*s:%.*s%c", STR_ARG(host),
+		   STR_ARG(port.n ? str_from(port, 1) : port), '\0');
+	call->connect_to = call->c->list_append(NULL, line.p);
+	call->c->set(call->curl, CURLOPT_CONNECT_TO, call->connect_to);
+	buf_printf(&named, "%.*s%s%s%c", (int)(host.p - url->p), url->p, name, port.p, '\0');
+	buf_release(&line);
+	buf_release(url);
+	*url = named;
 }
 
 static void set_headers(struct call *call)
@@ -348,8 +413,9 @@ static void set_request(struct call *call)
 
 	buf_printf(&url, "%s%s%c", is_insecure ? "https://" : "",
 		   q->url + (is_insecure ? strlen(INSECURE) : 0), '\0');
-	set(call->curl, CURLOPT_URL, url.p);
 	set_proxy(call, url.p);
+	set_server_name(call, &url);
+	set(call->curl, CURLOPT_URL, url.p);
 	buf_release(&url);
 	set(call->curl, CURLOPT_PATH_AS_IS, 1L);
 	set(call->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -370,7 +436,9 @@ static void set_request(struct call *call)
 	}
 	if (q->method)
 		set(call->curl, CURLOPT_CUSTOMREQUEST, q->method);
-	set_tls(call, is_insecure);
+	if (q->stream) /* may be silent for long */
+		set(call->curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	set_tls(call, is_insecure || call->c->tls.is_insecure);
 	set_headers(call);
 	set_callbacks(call);
 }
@@ -532,6 +600,8 @@ static bool perform(struct call *call, struct err *e)
 	code = call->c->perform(call->curl);
 	call->c->info(call->curl, CURLINFO_PRETRANSFER_TIME, &connected);
 	call->r->was_sent = connected > 0;
+	if (code == CURLE_WRITE_ERROR && call->is_enough)
+		code = CURLE_OK;
 	if (code != CURLE_OK) {
 		fail(call, code, e);
 		if (!fails_in_body(call, code))
@@ -539,26 +609,126 @@ static bool perform(struct call *call, struct err *e)
 	}
 	give_handle(call->c, call->curl);
 	call->c->list_free(call->headers);
+	call->c->list_free(call->connect_to);
 	return code == CURLE_OK;
+}
+
+static bool check(const struct call *call, struct err *e)
+{
+	struct str scheme = scheme_of(call->q->url);
+
+	if (!check_tls(&call->c->tls, e))
+		return wrap(call, e);
+	if (!str_eq(scheme, STR("http")) && !str_eq(scheme, STR("https")) &&
+	    !str_eq(scheme, STR("https+insecure"))) {
+		err_set(e, ERR_USAGE, "unsupported protocol scheme \"%.*s\"", STR_ARG(scheme));
+		return wrap(call, e);
+	}
+	return true;
 }
 
 bool http_send(struct http_client *c, const struct http_request *q, struct http_response *r,
 	       struct err *e)
 {
 	struct call call = { .c = c, .q = q, .r = r };
-	struct str scheme = scheme_of(q->url);
 
 	r->status = 0;
 	r->was_sent = false;
 	r->status_text.n = r->headers.n = r->body.n = 0;
-	if (!check_tls(&c->tls, e))
-		return wrap(&call, e);
-	if (!str_eq(scheme, STR("http")) && !str_eq(scheme, STR("https")) &&
-	    !str_eq(scheme, STR("https+insecure"))) {
-		err_set(e, ERR_USAGE, "unsupported protocol scheme \"%.*s\"", STR_ARG(scheme));
-		return wrap(&call, e);
+	return check(&call, e) && perform(&call, e);
+}
+
+/* ---- links */
+
+/* libcurl writes to the call for as long as it has the handle. */
+struct http_link {
+	struct http_request q;
+	struct http_response r;
+	struct call call;
+	curl_socket_t fd;
+};
+
+static bool connect_link(struct http_link *l, struct err *e)
+{
+	struct call *call = &l->call;
+	CURLcode code;
+
+	call->curl = take_handle(call->c, e);
+	if (!call->curl)
+		return false;
+	set_request(call);
+	call->c->set(call->curl, CURLOPT_CONNECT_ONLY, 1L);
+	code = call->c->perform(call->curl);
+	if (code != CURLE_OK) {
+		fail(call, code, e);
+		return wrap(call, e);
 	}
-	return perform(&call, e);
+	call->c->info(call->curl, CURLINFO_ACTIVESOCKET, &l->fd);
+	return l->fd != CURL_SOCKET_BAD || err_set(e, ERR_IO, "the connection is gone");
+}
+
+struct http_link *http_link_open(struct http_client *c, const struct http_request *q, struct err *e)
+{
+	struct http_link *l = xcalloc(1, sizeof(*l));
+
+	l->q = (struct http_request){ .url = q->url,
+				      .timeout_ms = q->timeout_ms,
+				      .canceled = q->canceled,
+				      .is_direct = q->is_direct,
+				      .proxy = q->proxy };
+	l->call = (struct call){ .c = c, .q = &l->q, .r = &l->r };
+	l->fd = CURL_SOCKET_BAD;
+	if (check(&l->call, e) && connect_link(l, e))
+		return l;
+	http_link_free(l);
+	return NULL;
+}
+
+void http_link_free(struct http_link *l)
+{
+	if (!l)
+		return;
+	if (l->call.curl) {
+		l->call.c->cleanup(l->call.curl);
+		l->call.c->list_free(l->call.headers);
+		l->call.c->list_free(l->call.connect_to);
+	}
+	http_response_release(&l->r);
+	free(l);
+}
+
+int http_link_fd(const struct http_link *l)
+{
+	return l->fd;
+}
+
+static ptrdiff_t moved(const struct http_link *l, CURLcode code, size_t n, struct err *e)
+{
+	if (code == CURLE_OK)
+		return (ptrdiff_t)n;
+	if (code == CURLE_AGAIN)
+		return 0;
+	fail(&l->call, code, e);
+	return -1;
+}
+
+ptrdiff_t http_link_send(struct http_link *l, struct str bytes, struct err *e)
+{
+	size_t n = 0;
+
+	return moved(l, l->call.c->send(l->call.curl, bytes.p, bytes.n, &n), n, e);
+}
+
+ptrdiff_t http_link_recv(struct http_link *l, char *to, size_t size, struct err *e)
+{
+	size_t n = 0;
+	CURLcode code = l->call.c->recv(l->call.curl, to, size, &n);
+
+	if (code == CURLE_OK && !n) {
+		err_set(e, ERR_NOTFOUND, "EOF");
+		return -1;
+	}
+	return moved(l, code, n, e);
 }
 
 struct str http_header(const struct http_response *r, const char *name)

@@ -30,6 +30,9 @@
 struct http_tls {
 	const char *cert, *key, *ca;
 	const char *const *names; /* of these settings, for errors; NULL: the flags' */
+	struct str cert_pem, key_pem, ca_pem; /* in place of files; p == NULL: none */
+	const char *server_name; /* who the server must be, if not the host of the URL; or NULL */
+	bool is_insecure;	 /* does not ask who the server is */
 };
 
 struct http_request {
@@ -45,6 +48,11 @@ struct http_request {
 	/* Asked before more of the body is kept, or NULL; false refuses it as too large. */
 	bool (*take)(void *ctx, size_t bytes);
 	void *take_ctx;
+	/* Gets the body of a 2xx as it comes, in place of the response; or NULL. First, when there
+	 * are headers, without bytes. False ends the request, as if all had been sent. */
+	bool (*stream)(void *ctx, struct str bytes);
+	void *stream_ctx;
+	const char *proxy; /* its URL; NULL: the environment's */
 	/* Of servers that others have named: redirects are not followed, no proxy is asked, and
 	 * whoever cancels does not wait for a name to be resolved. */
 	bool is_direct;
@@ -66,6 +74,22 @@ void http_client_free(struct http_client *c);
  * before. ERR_LIMIT: the body is too large. */
 bool http_send(struct http_client *c, const struct http_request *q, struct http_response *r,
 	       struct err *e);
+/* ---- a connection for other protocols than HTTP, once HTTP has agreed to them: for one thread */
+
+struct http_link;
+/* To the server of the URL, through proxies and TLS as a request would go; nothing is sent yet. Of
+ * the request only url, timeout_ms, canceled, is_direct and proxy count. NULL: it failed. */
+struct http_link *http_link_open(struct http_client *c, const struct http_request *q,
+				 struct err *e);
+void http_link_free(struct http_link *l);
+/* To wait for with poll(). It is readable before there are bytes, and TLS may hold bytes when it is
+ * not: read until there are none. */
+int http_link_fd(const struct http_link *l);
+/* How many bytes went; 0: none just now. -1: it is broken, or (recv) at its end, which is *e of
+ * kind ERR_NOTFOUND. */
+ptrdiff_t http_link_send(struct http_link *l, struct str bytes, struct err *e);
+ptrdiff_t http_link_recv(struct http_link *l, char *to, size_t size, struct err *e);
+
 /* Value of the header, whose name may be in any case; empty if it is not there. */
 struct str http_header(const struct http_response *r, const char *name);
 void http_response_release(struct http_response *r);

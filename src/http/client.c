@@ -658,6 +658,7 @@ static bool connect_link(struct http_link *l, struct err *e)
 		return false;
 	set_request(call);
 	call->c->set(call->curl, CURLOPT_CONNECT_ONLY, 1L);
+	call->c->set(call->curl, CURLOPT_HTTPPROXYTUNNEL, 1L);
 	code = call->c->perform(call->curl);
 	if (code != CURLE_OK) {
 		fail(call, code, e);

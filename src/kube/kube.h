@@ -1,5 +1,5 @@
 /* kube.h - a Kubernetes cluster as kiln needs it: who to talk to and as whom, which pods there are,
- *and a way to a pod's port.
+ * and a way to a pod's port.
  *
  *	struct kube_config config;
  *	if (!kube_config_load(&config, &(struct kube_access){ .context = "prod" }, &e)) ...
@@ -9,9 +9,9 @@
  *	kube_config_release(&config);
  *
  * What the API server says is not trusted: replies are bounded, read piece by piece, and only the
- *fields below are kept. Errors name the cluster, the request, and the server's own reason: `pods is
- *forbidden: User "x" cannot list resource "pods"`. ERR_USAGE: the configuration is wrong;
- *ERR_NOTFOUND: 404; ERR_LIMIT: a reply that is too large; ERR_IO: all else, worth another try.
+ * fields below are kept. Errors name the cluster, the request, and the server's own reason: `pods
+ * is forbidden: User "x" cannot list resource "pods"`. ERR_USAGE: the configuration is wrong;
+ * ERR_NOTFOUND: 404; ERR_LIMIT: a reply that is too large; ERR_IO: all else, worth another try.
  * Threads: many may use one client.
  */
 #ifndef KUBE_KUBE_H
@@ -39,6 +39,7 @@ struct kube_access {
 	bool insecure;
 	int64_t request_timeout_ms; /* 0: 30 s */
 	bool in_cluster_first;	    /* as kprofefe does */
+	const char *account_dir;    /* of a pod's own account; NULL: where all pods have it */
 };
 
 /* Who to talk to: all that a request needs. Strings are in `arena`, or ""; PEM text is given by a
@@ -54,8 +55,8 @@ struct kube_config {
 	bool insecure;
 	const char *token, *token_file; /* the file is read again, as tokens change */
 	const char *user, *password;
-	const char *as;
-	const char *const *as_group;
+	const char *as, *as_uid;
+	const char *const *as_group;  /* NULL at the end; or NULL */
 	const struct kube_exec *exec; /* a program that prints credentials; NULL: none */
 	int64_t request_timeout_ms;
 };
@@ -104,11 +105,13 @@ struct kube_container {
 	bool is_ready;
 };
 
-/* Views, good as long as whoever gave it says. */
+/* Views, good as long as whoever gave it says. Annotations and labels of more than 4 KiB, and more
+ * than 64 KiB of them, are left out; so are more than 100 containers, and their ports beyond 100.
+ */
 struct kube_pod {
 	struct str namespace, name, uid, ip, node, host_ip;
-	struct str owner_kind,
-		owner;	 /* the controller: a ReplicaSet's Deployment, where its name tells */
+	/* The controller: a ReplicaSet's Deployment, where its name tells. */
+	struct str owner_kind, owner;
 	bool is_running; /* phase Running, and not about to be deleted */
 	const struct kube_pair *annotations, *labels;
 	size_t nannotations, nlabels;
@@ -142,7 +145,7 @@ struct kube_follow_params {
 	struct kube_query query;
 	bool (*wants)(void *ctx, const struct kube_pod *pod);
 	void *ctx;
-	size_t max_pods; /* more are not kept; counted */
+	size_t max_pods; /* more are not kept, nor more than 64 MB of them; counted */
 };
 struct kube_follow;
 struct kube_follow *kube_follow_new(struct kube_client *k, const struct kube_follow_params *params);

@@ -250,8 +250,7 @@ bool kube_renew(struct kube_client *k)
 
 /* ---- refusals */
 
-/* For a person's terminal, and not endless. */
-static void put_plain(struct buf *out, struct str text)
+void kube_put_plain(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.n && i < MAX_REASON_BYTES; i++)
 		buf_char(out,
@@ -270,7 +269,7 @@ static void put_reason(struct buf *out, struct str body)
 		message = json_member(&root, "message");
 	if (message && message->type == JSON_STRING)
 		body = message->text;
-	put_plain(out, str_trim(body));
+	kube_put_plain(out, str_trim(body));
 	arena_release(&a);
 }
 
@@ -282,7 +281,7 @@ bool kube_refused(const struct kube_config *c, const char *method, const char *p
 	bool is_unknown = str_has_prefix(status_text, STR("401"));
 	enum err_kind kind = str_has_prefix(status_text, STR("404")) ? ERR_NOTFOUND : ERR_IO;
 
-	put_plain(&status, status_text);
+	kube_put_plain(&status, status_text);
 	put_reason(&reason, body);
 	err_set(e, kind, "%s: %s %.*s: %.*s%s%.*s%s%s", c->server, method, STR_ARG(what),
 		STR_ARG(buf_view(&status)), reason.n ? ": " : "", STR_ARG(buf_view(&reason)),

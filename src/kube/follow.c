@@ -298,6 +298,28 @@ static void solved(struct kube_follow *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* Whatever it is, it is about where the watch began. */
+static void take_end(struct kube_follow *f, const struct pod_event *event)
+{
+	struct buf text = { 0 };
+
+	f->since.n = 0;
+	if (event->code == 410)
+		return;
+	kube_put_plain(&text, event->message);
+	err_set(&f->wrong, ERR_IO, "the watch was ended: %.*s", STR_ARG(buf_view(&text)));
+	buf_release(&text);
+}
+
+static void take_change(struct kube_follow *f, const struct pod_event *event)
+{
+	f->has_events = true;
+	if (event->kind != POD_BOOKMARK)
+		take(f, &event->item, event->kind == POD_GONE);
+	f->since.n = 0;
+	buf_str(&f->since, event->item.version);
+}
+
 /* False: the watch is over. */
 static bool take_event(struct kube_follow *f, struct str line)
 {
@@ -305,23 +327,14 @@ static bool take_event(struct kube_follow *f, struct str line)
 	struct pod_event event;
 	bool ok = pods_read_event(&a, line, &event, &f->wrong);
 
-	if (ok && event.kind == POD_ERROR) {
-		f->since.n = 0; /* whatever it is, it is about that */
-		ok = false;
-		if (event.code != 410)
-			err_set(&f->wrong, ERR_IO, "the watch was ended: %.*s",
-				STR_ARG(event.message));
-	} else if (ok) {
-		f->has_events = true;
-		if (event.kind != POD_BOOKMARK)
-			take(f, &event.item, event.kind == POD_GONE);
+	if (!ok)
 		f->since.n = 0;
-		buf_str(&f->since, event.item.version);
-	} else {
-		f->since.n = 0;
-	}
+	else if (event.kind == POD_ERROR)
+		take_end(f, &event);
+	else
+		take_change(f, &event);
 	arena_release(&a);
-	return ok;
+	return ok && event.kind != POD_ERROR;
 }
 
 static bool take_bytes(void *ctx, struct str bytes)

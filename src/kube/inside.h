@@ -99,8 +99,40 @@ void kube_link_close(struct kube_client *k, struct kube_link *l);
 const struct kube_config *kube_client_config(const struct kube_client *k);
 /* After a 401: what comes next has fresh credentials. False: there is no way to get any. */
 bool kube_renew(struct kube_client *k);
+/* For a person's terminal, and not endless. */
+void kube_put_plain(struct buf *out, struct str text);
 /* What a server that refuses says in `body`: a Status, or text. Returns false. */
 bool kube_refused(const struct kube_config *c, const char *method, const char *path,
 		  struct str status_text, struct str body, struct err *e);
+
+/* ---- WebSockets, RFC 6455 (websocket.c); for one thread */
+
+enum { MAX_MESSAGE_BYTES = 1 << 20 };
+
+/* The head of a frame that a server sent. */
+struct frame {
+	bool is_last;
+	unsigned opcode;
+	size_t head_bytes, body_bytes;
+};
+/* 1: it is there, 0: more bytes are needed, -1: this is no frame that we take. */
+int frame_read(struct str in, struct frame *f, struct err *e);
+
+struct websocket;
+/* A 401 is tried once more with fresh credentials. NULL: it failed. */
+struct websocket *websocket_open(struct kube_client *k, const char *path, const char *protocol,
+				 atomic_bool *canceled, struct err *e);
+void websocket_free(struct websocket *w);
+int websocket_fd(const struct websocket *w);
+/* Queues a message whose first byte is `channel`. */
+void websocket_put(struct websocket *w, uint8_t channel, struct str bytes);
+/* How many bytes are queued. */
+size_t websocket_queued(const struct websocket *w);
+/* Sends what can be sent now. */
+bool websocket_flush(struct websocket *w, struct err *e);
+/* Calls `take` for messages that have come. 1: there may be more, 0: not now; -1: it is at its end,
+ * or `take` wants no more, which is e->kind ERR_NONE, or is broken. */
+typedef bool take_message(void *ctx, struct str message);
+int websocket_read(struct websocket *w, take_message *take, void *ctx, struct err *e);
 
 #endif

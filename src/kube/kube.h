@@ -164,7 +164,9 @@ void kube_follow_pods(struct kube_follow *f, kube_take_pod *take, void *ctx,
 /* ---- a way to a port (forward.c, websocket.c) */
 
 /* Connections to 127.0.0.1:*port go to the pod's port, through the API server, until it is freed.
- * Each is a WebSocket of the portforward subresource. */
+ * Each is a WebSocket of the portforward subresource, which has no half-closed connections. NULL:
+ * the server refuses a first one, e.g. as the account may not `get` pods/portforward; a pod may
+ * still be reached by kube_proxy_path, with pods/proxy. */
 struct kube_forward;
 struct kube_forward *kube_forward_new(struct kube_client *k, const char *namespace, const char *pod,
 				      uint16_t to, uint16_t *port, struct err *e);

@@ -1,7 +1,8 @@
 # make            the program, build/kiln
 # make run        installs what is missing, builds, profiles a small program, and scrapes a service
 # make test       everything that must pass; BUILD=asan|tsan|debug|cov|clang for another build of it
-# make check-agent, check-serve  of them those of the agent, or of the server
+# make check-agent, check-serve, check-kube  of them those of the agent, of the server, or of Kubernetes
+# make kube-apiserver  builds a Kubernetes API server for those, once, into the user's cache
 # make browser    of them the pictures and the web page in a real browser
 # make soak       browsers and 50 clients on the web page, a program under the agent that is asked for its
 #                 profiles, and days of a fleet in the store, for SECONDS=30 each; nothing may fail or grow
@@ -163,16 +164,28 @@ test: deps
 
 # A later make must not run tests that a broken build left behind, so this builds all of it first. The
 # agent's tests count time, so nothing heavy runs beside them.
-check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done
+check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done $(OUT)/tests/kube/driver
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
 		prove --failures --comments --exec '' -j$(JOBS) $(UNIT) \
 		tests/golden/run tests/recorded/run $(filter-out $(SERVE_TESTS),$(wildcard tests/e2e/*.sh)) $(BROWSER)
 	@$(MAKE) --no-print-directory check-serve
+	@$(MAKE) --no-print-directory check-kube
 	$(if $(AGENT),@$(MAKE) --no-print-directory check-agent)
 
 # Of the server alone.
 check-serve: $(KILN) $(AGENT) $(OUT)/data/done
 	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(JOBS) $(SERVE_RUN)
+
+# Against a real API server, if there is one. Each test starts its own, which takes a core.
+KUBE_TESTS := $(filter-out tests/kube/cluster.py,$(wildcard $(addprefix tests/kube/,*.sh *.py)))
+check-kube: $(KILN) $(OUT)/tests/kube/driver
+	@if tools/kube.sh where > /dev/null; then \
+		KILN=$(abspath $(KILN)) DRIVER=$(abspath $(OUT)/tests/kube/driver) BUILD=$(BUILD) tests/lib/run 1 $(KUBE_TESTS); \
+	else echo "Kubernetes: skipped, as there is no API server; make kube-apiserver builds one"; fi
+
+kube-apiserver:
+	@tools/deps.sh kube
+	@nice tools/kube.sh build
 
 # Of the agent alone.
 check-agent: $(KILN) $(AGENT)
@@ -263,5 +276,5 @@ clean:
 	rm -rf build
 
 .DELETE_ON_ERROR:
-.PHONY: all deps run test check check-serve check-agent browser soak live lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check check-serve check-agent check-kube kube-apiserver browser soak live lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

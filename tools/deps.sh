@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the named jobs need, if any is missing.
-# Usage: tools/deps.sh build|test|browser|live|lint|fuzz|difftest|bench ...
+# Usage: tools/deps.sh build|test|browser|kube|live|lint|fuzz|difftest|bench ...
 set -eu
 
 need=
@@ -19,6 +19,10 @@ for job; do
 	browser)
 		need="$need chromium"
 		command -v npm >/dev/null || need="$need nodejs npm"
+		;;
+	kube)
+		need="$need etcd-server golang-go dpkg-dev patch xz-utils diffutils openssl python3"
+		command -v kubectl >/dev/null || need="$need kubernetes-client"
 		;;
 	live)
 		need="$need perl python3 gcc libc6-dev golang-go libgoogle-perftools-dev"

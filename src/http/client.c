@@ -716,8 +716,9 @@ static ptrdiff_t moved(const struct http_link *l, CURLcode code, size_t n, struc
 ptrdiff_t http_link_send(struct http_link *l, struct str bytes, struct err *e)
 {
 	size_t n = 0;
+	CURLcode code = l->call.c->send(l->call.curl, bytes.p, bytes.n, &n);
 
-	return moved(l, l->call.c->send(l->call.curl, bytes.p, bytes.n, &n), n, e);
+	return moved(l, code, n, e);
 }
 
 ptrdiff_t http_link_recv(struct http_link *l, char *to, size_t size, struct err *e)

@@ -2,7 +2,7 @@
 #include "http/target.h"
 #include "kube/inside.h"
 
-enum { PAGE = 500, MAX_PAGES = 20000, MAX_PAGE_BYTES = 16 << 20 };
+enum { PAGE = 500, MAX_PAGES = 5000, MAX_PAGE_BYTES = 16 << 20 };
 
 static struct str find_pair(const struct kube_pair *pairs, size_t n, const char *name)
 {

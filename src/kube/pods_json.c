@@ -431,7 +431,7 @@ bool pods_read_page(struct str json, take_item *take, void *ctx, struct pod_page
 		else
 			json_skip(&r);
 	}
-	ok = !r.failed && (page->is_ended || json_finish(&r));
+	ok = page->is_ended || json_finish(&r);
 	json_reader_release(&r);
 	if (ok && !page->is_ended && !page->version.n)
 		ok = err_set(e, ERR_FORMAT, "it has no metadata.resourceVersion");

@@ -194,7 +194,7 @@ TEST(errors_name_the_line_and_the_field)
 	static const struct {
 		const char *text, *error;
 	} cases[] = {
-		{ "[", ": line 1: did not find expected node content" },
+		{ "[", ": line 2: did not find expected node content" },
 		{ "- a\n", ": line 1: this is no kubeconfig" },
 		{ "kind: Pod\n", ": line 1: this is no kubeconfig: its kind is Pod, not Config" },
 		{ "",

@@ -421,7 +421,7 @@ static void set_request(struct call *call)
 	set(call->curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	set(call->curl, CURLOPT_FOLLOWLOCATION, q->is_direct ? 0L : 1L);
+	set(call->curl, CURLOPT_FOLLOWLOCATION, q->is_direct || q->is_here_only ? 0L : 1L);
 	set(call->curl, CURLOPT_QUICK_EXIT, q->is_direct ? 1L : 0L);
 	set(call->curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
 	set(call->curl, CURLOPT_ACCEPT_ENCODING, "gzip");

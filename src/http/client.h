@@ -53,6 +53,7 @@ struct http_request {
 	bool (*stream)(void *ctx, struct str bytes);
 	void *stream_ctx;
 	const char *proxy; /* its URL; NULL: the environment's */
+	bool is_here_only; /* a redirect is an answer like others */
 	/* Of servers that others have named: redirects are not followed, no proxy is asked, and
 	 * whoever cancels does not wait for a name to be resolved. */
 	bool is_direct;

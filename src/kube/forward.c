@@ -132,8 +132,9 @@ static bool wait_for_work(struct relay *r, bool is_remote_done)
 
 	if (r->is_local_done && left <= 0)
 		return false;
-	if (!fds[1].events) /* one that hung up would be ready all the time */
-		fds[1].fd = -1;
+	for (int i = 1; i < 3; i++) /* one that hung up would be ready all the time */
+		if (!fds[i].events)
+			fds[i].fd = -1;
 	poll(fds, 3, (int)left);
 	if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && has_room)
 		read_local(r);

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "base/yaml.h"
 
-enum { MAX_JOBS = 1000, MAX_TYPES = 50, MAX_PATTERNS = 100, MAX_SECONDS = 3600, MAX_NAME = 200 };
+enum { MAX_JOBS = 1000, MAX_TYPES = 50, MAX_PATTERNS = 100, MAX_NAME = 200 };
 
 /* ---- tables */
 
@@ -80,8 +80,9 @@ static bool read_seconds(struct reader *r, const struct tree *t, int64_t *out)
 	struct err why;
 
 	if (t->kind != TREE_TEXT || !amount_parse_time(t->text, &ns, &why) || ns % COLLECT_SECOND ||
-	    ns > MAX_SECONDS * COLLECT_SECOND)
-		return tree_fail(t, r->e, "seconds is a whole number from 0 to %d", MAX_SECONDS);
+	    ns > PROFILE_MAX_SECONDS * COLLECT_SECOND)
+		return tree_fail(t, r->e, "seconds is a whole number from 0 to %d",
+				 PROFILE_MAX_SECONDS);
 	*out = ns / COLLECT_SECOND;
 	return true;
 }
@@ -97,7 +98,7 @@ static bool read_interval(struct reader *r, const struct tree *t, int64_t *out)
 }
 
 /* Nothing that ends the path of a URL. */
-static bool is_path(struct str s)
+bool profile_type_is_path(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] <= ' ' || s.p[i] > '~' || strchr("?#%\\\"", s.p[i]))
@@ -107,7 +108,7 @@ static bool is_path(struct str s)
 
 static bool read_type_path(struct reader *r, const struct tree *t, const char **out)
 {
-	if (t->kind != TREE_TEXT || !is_path(t->text))
+	if (t->kind != TREE_TEXT || !profile_type_is_path(t->text))
 		return tree_fail(t, r->e,
 				 "path is what stands after path-prefix in the URL, as heap");
 	*out = str_dup(r->a, t->text);
@@ -140,7 +141,7 @@ static bool read_type_keys(struct reader *r, const struct tree *keys, struct pro
 	return true;
 }
 
-static bool is_type_name(struct str s)
+bool profile_type_is_name(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= 'A' && s.p[i] <= 'Z') ||
@@ -156,7 +157,7 @@ static bool add_type(struct reader *r, const struct tree *at, struct str name,
 	struct scrape_job *job = r->job;
 	struct profile_type *type = &job->types[job->ntypes];
 
-	if (!is_type_name(name))
+	if (!profile_type_is_name(name))
 		return tree_fail(at, r->e, "the name of a profile is a word, as cpu or heap");
 	for (size_t i = 0; i < job->ntypes; i++)
 		if (str_eq(str_of(job->types[i].name), name))
@@ -207,12 +208,15 @@ static bool read_profiles(struct reader *r, const struct tree *t)
 	return true;
 }
 
-static void add_usual_types(struct reader *r)
+struct profile_type *profile_types_usual(struct arena *a, size_t *n)
 {
-	r->job->types = arena_many(r->a, NKNOWN, struct profile_type);
+	struct profile_type *types = arena_many(a, NKNOWN, struct profile_type);
+
+	*n = 0;
 	for (size_t i = 0; i < NKNOWN; i++)
 		if (known_types[i].is_usual)
-			r->job->types[r->job->ntypes++] = known_types[i].type;
+			types[(*n)++] = known_types[i].type;
+	return types;
 }
 
 /* ---- the other keys */
@@ -380,13 +384,13 @@ static bool check_job(struct reader *r, const struct tree *at)
 		return tree_fail(at, r->e, "interval is between 1s and 1d");
 	if (j->jitter > j->interval)
 		return tree_fail(at, r->e, "jitter is longer than interval");
-	if (j->timeout < COLLECT_SECOND / 10 || j->timeout > MAX_SECONDS * COLLECT_SECOND)
+	if (j->timeout < COLLECT_SECOND / 10 || j->timeout > PROFILE_MAX_SECONDS * COLLECT_SECOND)
 		return tree_fail(at, r->e, "timeout is between 100ms and 1h");
 	if (j->replicas < 0)
 		return tree_fail(at, r->e, "replicas is 0, or more");
 	if (strcmp(j->scheme, "http") != 0 && strcmp(j->scheme, "https") != 0)
 		return tree_fail(at, r->e, "scheme is http or https, not \"%s\"", j->scheme);
-	if (!is_path(prefix) || prefix.p[0] != '/')
+	if (!profile_type_is_path(prefix) || prefix.p[0] != '/')
 		return tree_fail(at, r->e, "path-prefix begins with a slash, as /debug/pprof");
 	return check_types(r, at) && check_secrets(r, at);
 }
@@ -414,7 +418,7 @@ static bool read_job(struct reader *r, const struct tree *t)
 	if (!ok)
 		return name_job(r);
 	if (!r->job->ntypes)
-		add_usual_types(r);
+		r->job->types = profile_types_usual(r->a, &r->job->ntypes);
 	if (!check_job(r, t))
 		return name_job(r);
 	return r->job->ntargets || r->job->nfiles ||

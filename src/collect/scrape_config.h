@@ -20,6 +20,12 @@ struct profile_type {
 };
 /* One of types.def, or NULL. */
 const struct profile_type *profile_type_find(struct str name);
+/* Those that are taken if nothing is said, in `a`. */
+struct profile_type *profile_types_usual(struct arena *a, size_t *n);
+/* May a type be called so, and may this be part of a URL's path? */
+bool profile_type_is_name(struct str s);
+bool profile_type_is_path(struct str s);
+enum { PROFILE_MAX_SECONDS = 3600 };
 
 #define COLLECT_FIELD_BOOL bool
 #define COLLECT_FIELD_INT int64_t

@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/small_file.h"
+#include "collect/answer.h"
 #include "collect/inside.h"
 #include "http/client.h"
 
@@ -106,33 +107,6 @@ static bool take_bytes(void *ctx, size_t bytes)
 
 /* ---- the answer */
 
-/* A target's own words are shown to people, and nothing in them may steer a terminal. */
-static void put_said(struct buf *out, struct str said)
-{
-	said = str_trim(said);
-	for (size_t i = 0; i < said.n && i < MAX_SAID && said.p[i] != '\n'; i++)
-		buf_char(out, said.p[i] < ' ' || said.p[i] > '~' ? '?' : said.p[i]);
-}
-
-static enum collect_result judge_status(struct shot *s, const struct http_response *r)
-{
-	struct buf text = { 0 };
-	struct str to = http_header(r, "Location");
-
-	put_said(&text, buf_view(&r->status_text));
-	if (r->status >= 300 && r->status < 400 && to.n) {
-		buf_puts(&text,
-			 ": redirects are not followed; name the target to which it points: ");
-		put_said(&text, to);
-	} else if (str_has_prefix(http_header(r, "Content-Type"), STR("text/plain"))) {
-		buf_puts(&text, ": ");
-		put_said(&text, buf_view(&r->body));
-	}
-	err_set(&s->e, ERR_IO, "the target answers %.*s", STR_ARG(buf_view(&text)));
-	buf_release(&text);
-	return r->status == 404 ? COLLECT_ABSENT : COLLECT_WRONG;
-}
-
 static enum collect_result judge_failure(struct shot *s, const struct http_response *r)
 {
 	if (atomic_load(&s->canceled))
@@ -184,7 +158,7 @@ static enum collect_result ask(struct shot *s, struct http_response *r)
 	}
 	if (atomic_load(&s->canceled))
 		return COLLECT_CANCELED;
-	return r->status == 200 ? hand_over(s, buf_view(&r->body)) : judge_status(s, r);
+	return r->status == 200 ? hand_over(s, buf_view(&r->body)) : answer_judge(r, &s->e);
 }
 
 void shot_run(struct shot *s)

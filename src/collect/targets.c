@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "base/yaml.h"
 
-enum { MAX_ADDRESS = 300, MAX_LABEL = 1000 };
+enum { MAX_ADDRESS = 300 };
 
 void target_set_release(struct target_set *s)
 {
@@ -42,6 +42,11 @@ static bool is_address(struct str s)
 	return is_word(host, ".-_");
 }
 
+bool label_is_name(struct str name)
+{
+	return is_word(name, "_.-/") && name.n <= MAX_LABEL;
+}
+
 static bool read_address(const struct tree *t, struct str *out, struct err *e)
 {
 	if (t->kind != TREE_TEXT || !is_address(t->text))
@@ -74,7 +79,7 @@ bool labels_read(struct arena *a, const struct tree *map, const struct target_la
 
 		if (str_has_prefix(name, STR("__"))) /* Prometheus' own */
 			continue;
-		if (!is_word(name, "_.-/") || name.n > MAX_LABEL)
+		if (!label_is_name(name))
 			return tree_fail(&map->at[i], e,
 					 "the name of a label has letters, digits and _ only");
 		if (map->at[i].kind != TREE_TEXT || value.n > MAX_LABEL ||

@@ -14,6 +14,7 @@ enum {
 	MAX_TARGETS = 20000,		 /* of all sources together */
 	MAX_TARGETS_BYTES = 64 << 20,	 /* that these take */
 	MAX_LABELS = 60,		 /* of a target */
+	MAX_LABEL = 1000,		 /* bytes of a label's name or value */
 	MAX_LABELS_BYTES = 4096,	 /* of a target, names and values */
 	MAX_ALL_LABELS_BYTES = 32 << 20, /* of all targets of a file, though a group shares its */
 };
@@ -50,6 +51,9 @@ struct target_source *source_fixed_new(const struct target_spec *at, size_t n);
 /* Files of YAML or JSON, [{"targets": ["host:port"], "labels": {"name": "value"}}], that patterns
  * as /etc/kiln/targets/\*.yaml find. One that is wrong keeps the targets that it had. */
 struct target_source *source_files_new(const char *const *patterns, size_t n);
+
+/* May a label be called so? Letters, digits and _.-/ */
+bool label_is_name(struct str name);
 
 struct tree;
 /* A list of such groups; with `may_be_plain` a target may stand there by itself, too. Appended to

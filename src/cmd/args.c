@@ -1,5 +1,7 @@
 #include "cmd/args.h"
 
+#include "base/vec.h"
+
 static bool take_one(const struct option_table *t, void *options, struct arena *a, struct str name,
 		     int *argc, char ***argv, struct err *e)
 {
@@ -43,6 +45,32 @@ bool args_take(const struct option_table *t, void *options, struct arena *a, int
 	return true;
 }
 
+bool args_take_all(const struct option_table *t, void *options, struct arena *a, int *argc,
+		   char ***argv, struct err *e)
+{
+	vec(char *) left = { 0 };
+	bool ok = true;
+
+	while (ok && *argc) {
+		char **first = *argv;
+
+		ok = args_take(t, options, a, argc, argv, e);
+		/* What is not a flag has ended it, or a "--" has: then nothing is. */
+		if (ok && *argv > first && strcmp((*argv)[-1], "--") == 0)
+			break;
+		if (ok && *argc) {
+			vec_push(&left, **argv);
+			++*argv;
+			--*argc;
+		}
+	}
+	for (; ok && *argc; ++*argv, --*argc)
+		vec_push(&left, **argv);
+	*argc = (int)left.n;
+	*argv = vec_adopt(a, &left);
+	return ok;
+}
+
 /* Is the default worth a word? Numbers default to -1 for "not set". */
 static bool is_told(const struct option_def *d, struct str initial)
 {
@@ -57,6 +85,10 @@ void args_usage(struct buf *out, const struct option_table *t)
 		const struct option_def *d = &t->at[i];
 		struct buf name = { 0 }, initial = { 0 };
 
+		if (d->flags & ARGS_HIDDEN)
+			continue;
+		if (strlen(d->key) == 1)
+			buf_printf(&name, "-%s, ", d->key);
 		buf_printf(&name, "--%s %s", d->name, d->spelling);
 		buf_puts(out, "  ");
 		buf_pad_right(out, buf_view(&name), 22);
@@ -73,7 +105,8 @@ void args_usage(struct buf *out, const struct option_table *t)
 void args_complete(struct buf *out, const struct option_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		buf_printf(out, "--%s\n", t->at[i].name);
+		if (!(t->at[i].flags & ARGS_HIDDEN))
+			buf_printf(out, "--%s\n", t->at[i].name);
 }
 
 /* Underscores would set text in italics. */
@@ -93,11 +126,14 @@ static void put_rows(struct buf *out, const struct option_table *t, const char *
 		const struct option_def *d = &t->at[i];
 		struct buf initial = { 0 };
 
-		if (strcmp(d->name, without) == 0)
+		if (strcmp(d->name, without) == 0 || d->flags & ARGS_HIDDEN)
 			continue;
 		buf_printf(out, "\n*%s", before);
 		put_escaped(out, str_of(d->name));
-		buf_printf(out, *d->spelling ? "%s* _%s_\n\t" : "%s*%s\n\t", after, d->spelling);
+		buf_printf(out, *d->spelling ? "%s* _%s_" : "%s*%s", after, d->spelling);
+		if (strlen(d->key) == 1)
+			buf_printf(out, ", *-%s*", d->key);
+		buf_puts(out, "\n\t");
 		put_escaped(out, str_of(d->help));
 		buf_puts(out, ".");
 		option_print(&initial, t, d, t->defaults);

@@ -9,6 +9,12 @@
  * become what is left. A name may have one dash or two; a row's key is another name of it. */
 bool args_take(const struct option_table *t, void *options, struct arena *a, int *argc,
 	       char ***argv, struct err *e);
+/* The same, with flags also after arguments and between them, up to a "--". What is left is in `a`.
+ */
+bool args_take_all(const struct option_table *t, void *options, struct arena *a, int *argc,
+		   char ***argv, struct err *e);
+/* A flag of a row: it is taken, but not listed. */
+enum { ARGS_HIDDEN = 1 };
 /* Appends a line per option: its name, the value it takes, its help, its default. */
 void args_usage(struct buf *out, const struct option_table *t);
 /* Appends the names, one a line, for completion. */

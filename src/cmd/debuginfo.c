@@ -14,9 +14,9 @@
 #include "base/path.h"
 #include "base/small_file.h"
 #include "base/vec.h"
+#include "cmd/api.h"
 #include "cmd/args.h"
 #include "cmd/cmd.h"
-#include "http/client.h"
 #include "http/target.h"
 #include "server/names_child.h"
 #include "symbol/symbol.h"
@@ -24,16 +24,13 @@
 enum {
 	EXIT_FAILED = 1, /* some could not be sent */
 	MAX_DEPTH = 32,
-	MAX_TOKEN = 64 << 10,
-	MAX_ANSWER = 64 << 20,
 	MAX_QUESTION = 256 << 20,
-	ASK_MS = 60000,
 	SEND_MS = 30 * 60 * 1000,
 	LEVEL = 3, /* of zstd */
 };
 
 struct debuginfo_options {
-	const char *to, *token_file, *tls_cert, *tls_key, *tls_ca;
+	struct api_options api;
 	bool force, quiet, json, help;
 };
 
@@ -44,23 +41,17 @@ struct debuginfo_options {
 	}
 
 static const struct option_def rows[] = {
-	ROW(STRING, "to", to, "URL", "The server"),
-	ROW(STRING, "token-file", token_file, "FILE",
-	    "A file with the token to send; without it $KILN_TOKEN, if that is set"),
+#define API(type, field, name, key, value, help) \
+	{ name, OPTION_##type, offsetof(struct debuginfo_options, api.field), 0, key, value, help },
+#include "cmd/api.def"
+#undef API
 	ROW(BOOL, "force", force, "", "Send also what the server would not need"),
 	ROW(BOOL, "quiet", quiet, "", "Say only what went wrong"),
 	ROW(BOOL, "json", json, "", "list: print what the server answers"),
-	ROW(STRING, "tls-cert", tls_cert, "FILE", "TLS client certificate"),
-	ROW(STRING, "tls-key", tls_key, "FILE", "TLS private key"),
-	ROW(STRING, "tls-ca", tls_ca, "FILE", "TLS certificates of authorities to trust"),
 	ROW(BOOL, "help", help, "", "Print this text"),
 };
 
-static const struct debuginfo_options defaults = { .to = "http://localhost:10100",
-						   .token_file = "",
-						   .tls_cert = "",
-						   .tls_key = "",
-						   .tls_ca = "" };
+static const struct debuginfo_options defaults = { .api = API_DEFAULTS };
 
 static const struct option_table table = { .at = rows,
 					   .n = sizeof(rows) / sizeof(*rows),
@@ -86,47 +77,20 @@ static const char usage_tail[] =
 
 struct uploading {
 	const struct debuginfo_options *o;
-	struct http_client *client;
-	struct buf token; /* "Authorization: Bearer ...", or empty */
-	struct str to;	  /* without a slash at its end */
+	struct api api;
 	bool is_terminal;
 	uint64_t nsent, nthere, nskipped, nfailed, bytes;
 };
 
 /* ---- requests */
 
-/* The server's JSON has an "error". */
-static bool fail_status(const struct http_response *r, struct err *e)
-{
-	struct arena a = { 0 };
-	struct json json;
-	const struct json *why = NULL;
-
-	if (json_parse(&a, buf_view(&r->body), &json, e))
-		why = json_member(&json, "error");
-	err_set(e, ERR_IO, "the server answers %.*s%s%.*s", STR_ARG(buf_view(&r->status_text)),
-		why ? ": " : "", STR_ARG(why ? why->text : STR("")));
-	arena_release(&a);
-	return false;
-}
-
 static bool ask(struct uploading *u, const char *path, struct str body, struct http_response *r,
 		struct err *e)
 {
-	struct buf url = { 0 };
-	const char *headers[] = { "User-Agent: kiln", u->token.p };
-	struct http_request q = { .headers = headers,
-				  .nheaders = u->token.n ? 2 : 1,
-				  .body = body,
-				  .timeout_ms = body.p ? SEND_MS : ASK_MS,
-				  .max_bytes = MAX_ANSWER };
-	bool ok;
-
-	buf_printf(&url, "%.*s%s%c", STR_ARG(u->to), path, '\0');
-	q.url = url.p;
-	ok = http_send(u->client, &q, r, e);
-	buf_release(&url);
-	return ok;
+	return api_send(&u->api,
+			&(struct api_request){
+				.path = path, .body = body, .timeout_ms = body.p ? SEND_MS : 0 },
+			r, e);
 }
 
 /* ---- one file */
@@ -157,7 +121,7 @@ static bool ask_rank(struct uploading *u, const char *path, int64_t *rank, struc
 
 	*rank = 0;
 	if (ok && r.status != 200 && r.status != 404)
-		ok = fail_status(&r, e);
+		ok = api_fail(&r, e);
 	if (ok && r.status == 200 && json_parse(&a, buf_view(&r.body), &json, e))
 		number = json_member(&json, "rank");
 	if (number && number->type == JSON_NUMBER)
@@ -189,8 +153,7 @@ static bool send_file(struct uploading *u, const struct object *o, const char *t
 	bool ok = pack(o->bytes, &packed, e);
 
 	show_progress(u, o->path, "is being sent");
-	ok = ok && ask(u, target, buf_view(&packed), &r, e) &&
-	     (r.status == 200 || fail_status(&r, e));
+	ok = ok && ask(u, target, buf_view(&packed), &r, e) && (r.status == 200 || api_fail(&r, e));
 	if (ok && json_parse(&a, buf_view(&r.body), &json, e))
 		said = json_member(&json, "result");
 	if (ok) {
@@ -379,7 +342,7 @@ static bool list(struct uploading *u, struct err *e)
 	const struct json *files = NULL;
 	struct json json;
 	bool ok = ask(u, "/api/1/debuginfo?limit=100000", (struct str){ 0 }, &r, e) &&
-		  (r.status == 200 || fail_status(&r, e));
+		  (r.status == 200 || api_fail(&r, e));
 
 	if (ok && u->o->json) {
 		fwrite(r.body.p, 1, r.body.n, stdout);
@@ -435,41 +398,16 @@ static int run_names(const char *path, const char *build_id)
 
 /* ---- */
 
-static bool read_token(struct uploading *u, struct err *e)
-{
-	const char *known = getenv("KILN_TOKEN");
-	struct buf text = { 0 };
-	bool ok = true;
-
-	if (*u->o->token_file)
-		ok = small_file_read(&text, u->o->token_file, MAX_TOKEN, e) ||
-		     err_wrap(e, "--token-file");
-	else if (known)
-		buf_puts(&text, known);
-	if (ok && str_trim(buf_view(&text)).n) {
-		struct str token = str_trim(buf_view(&text));
-
-		buf_printf(&u->token, "Authorization: Bearer %.*s%c", STR_ARG(token), '\0');
-	}
-	buf_release(&text);
-	return ok;
-}
-
 static int run(const struct debuginfo_options *o, const char *what, int argc, char **argv)
 {
-	struct http_tls tls = { .cert = o->tls_cert, .key = o->tls_key, .ca = o->tls_ca };
-	struct uploading u = { .o = o, .to = str_of(o->to), .is_terminal = isatty(STDERR_FILENO) };
+	struct uploading u = { .o = o, .is_terminal = isatty(STDERR_FILENO) };
 	struct err e;
 	int status;
 
-	while (str_has_suffix(u.to, STR("/")))
-		u.to.n--;
-	if (!read_token(&u, &e))
+	if (!api_open(&u.api, &o->api, &e))
 		return fail(&e, EXIT_ERROR);
-	u.client = http_client_new(&tls);
 	status = strcmp(what, "list") == 0 ? run_list(&u, argc, argv) : run_upload(&u, argc, argv);
-	http_client_free(u.client);
-	buf_release(&u.token);
+	api_close(&u.api);
 	return status;
 }
 

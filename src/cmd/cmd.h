@@ -3,6 +3,8 @@
 #ifndef CMD_CMD_H
 #define CMD_CMD_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 
 enum { EXIT_ERROR = 2 };
@@ -15,7 +17,12 @@ void print_warnings(struct buf *warnings);
 /* Prints all of `out`, frees it, and returns `status`. */
 int print_and_exit(struct buf *out, int fd, int status);
 
+/* Becomes true at the first SIGINT or SIGTERM; a second one ends the program. */
+atomic_bool *stop_on_signals(void);
+
+int cmd_collect(int argc, char **argv);
 int cmd_fetch(int argc, char **argv);
+int cmd_kubectl(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_store(int argc, char **argv);

@@ -233,48 +233,17 @@ static bool set_address(struct reader *r, struct pod_target *t, uint16_t port)
 
 /* ---- which profiles */
 
-static bool add_type(struct reader *r, const struct kube_pair *at, struct str item,
-		     struct pod_target *t)
-{
-	struct str path = item, name = str_trim(str_cut(&path, '='));
-	const struct profile_type *known = profile_type_find(name);
-	struct profile_type *type = &t->types[t->ntypes];
-
-	path = str_trim(path);
-	if (!profile_type_is_name(name) || (path.n && !profile_type_is_path(path)) ||
-	    t->ntypes == MAX_TYPES)
-		return fail(r, at, "write names of profiles with commas between them: cpu,heap");
-	if (!known && !path.n)
-		return fail(r, at,
-			    "kiln does not know where one of them is; write NAME=PATH, with what "
-			    "stands after /debug/pprof/");
-	*type = known ? *known : (struct profile_type){ 0 };
-	type->name = str_dup(r->a, name);
-	if (path.n)
-		type->path = str_dup(r->a, path);
-	for (size_t i = 0; i < t->ntypes; i++)
-		if (strcmp(t->types[i].name, type->name) == 0)
-			return fail(r, at, "one of them is there twice");
-	t->ntypes++;
-	return true;
-}
-
 static bool read_types(struct reader *r, struct pod_target *t)
 {
 	const struct kube_pair *at = get(r, KEY_PROFILES);
-	struct str rest;
+	struct err why;
 
-	if (!at) {
-		t->types = arena_copy(r->a, r->params->types,
-				      r->params->ntypes * sizeof(*r->params->types));
-		t->ntypes = r->params->ntypes;
-		return true;
-	}
-	t->types = arena_many(r->a, MAX_TYPES + 1, struct profile_type);
-	rest = at->value;
-	while (rest.p)
-		if (!add_type(r, at, str_cut(&rest, ','), t))
-			return false;
+	if (at)
+		return profile_types_parse(r->a, at->value, &t->types, &t->ntypes, &why) ||
+		       fail(r, at, why.text);
+	t->types =
+		arena_copy(r->a, r->params->types, r->params->ntypes * sizeof(*r->params->types));
+	t->ntypes = r->params->ntypes;
 	return true;
 }
 

@@ -150,6 +150,45 @@ bool profile_type_is_name(struct str s)
 	return s.n && s.n < MAX_NAME;
 }
 
+static bool parse_type(struct arena *a, struct str item, struct profile_type *out, struct err *e)
+{
+	struct str path = item, name = str_trim(str_cut(&path, '='));
+	const struct profile_type *known = profile_type_find(name);
+
+	path = str_trim(path);
+	if (!profile_type_is_name(name) || (path.n && !profile_type_is_path(path)))
+		return err_set(e, ERR_USAGE,
+			       "write names of profiles with commas between them, as cpu,heap");
+	if (!known && !path.n)
+		return err_set(e, ERR_USAGE,
+			       "kiln does not know where %.*s is; write %.*s=PATH, with what "
+			       "stands after /debug/pprof/",
+			       STR_ARG(name), STR_ARG(name));
+	*out = known ? *known : (struct profile_type){ 0 };
+	out->name = str_dup(a, name);
+	if (path.n)
+		out->path = str_dup(a, path);
+	return true;
+}
+
+bool profile_types_parse(struct arena *a, struct str list, struct profile_type **types, size_t *n,
+			 struct err *e)
+{
+	*types = arena_many(a, MAX_TYPES, struct profile_type);
+	for (*n = 0; list.p; ++*n) {
+		struct profile_type *type = &(*types)[*n];
+
+		if (*n == MAX_TYPES)
+			return err_set(e, ERR_LIMIT, "there are more than %d", MAX_TYPES);
+		if (!parse_type(a, str_cut(&list, ','), type, e))
+			return false;
+		for (size_t i = 0; i < *n; i++)
+			if (strcmp((*types)[i].name, type->name) == 0)
+				return err_set(e, ERR_USAGE, "%s is there twice", type->name);
+	}
+	return *n || err_set(e, ERR_USAGE, "write names of profiles, as cpu,heap");
+}
+
 static bool add_type(struct reader *r, const struct tree *at, struct str name,
 		     const struct tree *keys)
 {

@@ -22,6 +22,9 @@ struct profile_type {
 const struct profile_type *profile_type_find(struct str name);
 /* Those that are taken if nothing is said, in `a`. */
 struct profile_type *profile_types_usual(struct arena *a, size_t *n);
+/* "cpu,heap,rpc=path/of/rpc", in `a`; the error is only the reason, and says what to write. */
+bool profile_types_parse(struct arena *a, struct str list, struct profile_type **types, size_t *n,
+			 struct err *e);
 /* May a type be called so, and may this be part of a URL's path? */
 bool profile_type_is_name(struct str s);
 bool profile_type_is_path(struct str s);

@@ -226,7 +226,7 @@ TEST(what_is_wrong_is_told_with_its_place_and_fix)
 		WRONG("profiles", "", "~write names of profiles"),
 		WRONG("profiles", "cpu,,heap", "~write names of profiles"),
 		WRONG("profiles", "cpu,cpu", "~there twice"),
-		WRONG("profiles", "rpc", "~write NAME=PATH"),
+		WRONG("profiles", "rpc", "~write rpc=PATH"),
 		WRONG("profiles", "rpc=../x", "~write names"),
 		WRONG("seconds", "0", "~whole number from 1 to 3600"),
 		WRONG("seconds", "1.5", "~whole number"),

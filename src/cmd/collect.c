@@ -1,0 +1,363 @@
+/* collect.c - kiln collect: takes profiles of pods or other targets once, and stores them in a
+ * server, as kprofefe does. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/api.h"
+#include "cmd/args.h"
+#include "cmd/cmd.h"
+#include "cmd/pods.h"
+#include "cmd/round_report.h"
+#include "fetch/collect.h"
+
+enum {
+	EXIT_FAILED = 1, /* some could not be taken or stored */
+	MAX_WORKERS = 64,
+	MAX_RETRIES = 20,
+	MAX_PROFILE_BYTES = 256 << 20,
+};
+
+struct collect_options {
+	struct kube_flags kube;
+	struct api_options api;
+	const char *types, *labels, *pod_labels, *output;
+	int64_t seconds, workers, timeout, retries;
+	bool kubernetes, help;
+};
+
+#define ROW(type, name, key, field, spelling, help)                                             \
+	{                                                                                       \
+		name, OPTION_##type, offsetof(struct collect_options, field), 0, key, spelling, \
+			help                                                                    \
+	}
+
+static const struct option_def rows[] = {
+	ROW(BOOL, "kubernetes", "", kubernetes, "",
+	    "Take profiles of the pods of a cluster whose annotations ask for it"),
+#define API(type, field, name, key, value, help) \
+	{ name, OPTION_##type, offsetof(struct collect_options, api.field), 0, key, value, help },
+#include "cmd/api.def"
+#undef API
+	ROW(STRING, "types", "", types, "LIST",
+	    "Which profiles, of pods that name none; one that kiln does not know as NAME=PATH"),
+	ROW(INT, "seconds", "", seconds, "N", "How long a CPU profile takes"),
+	ROW(STRING, "labels", "", labels, "a=b,c=d",
+	    "Labels for profiles of targets that are no pods"),
+	ROW(STRING, "pod-labels", "", pod_labels, "a,b",
+	    "Labels of pods that their profiles get, too"),
+	ROW(INT, "workers", "", workers, "N", "Ask so many targets at a time"),
+	ROW(TIME, "timeout", "", timeout, "TIME",
+	    "Give up on a target after this time, beyond the seconds that it is asked to collect"),
+	ROW(INT, "retries", "", retries, "N", "Try again so many times what may pass by itself"),
+	ROW(STRING, "output", "o", output, "table|json", "How to tell what became of it"),
+#define KUBE(type, field, flags, name, key, value, help)                                        \
+	{                                                                                       \
+		name,  OPTION_##type, offsetof(struct collect_options, kube.field), flags, key, \
+		value, help                                                                     \
+	},
+#include "cmd/kube.def"
+#undef KUBE
+	ROW(BOOL, "help", "h", help, "", "Print this text"),
+};
+
+static const struct collect_options defaults = {
+#define KUBE(type, field, flags, name, key, value, help) .kube.field = KUBE_NONE_##type,
+#include "cmd/kube.def"
+#undef KUBE
+	.api = API_DEFAULTS,
+	.types = "cpu,heap,goroutine,mutex,block,threadcreate",
+	.labels = "",
+	.pod_labels = "",
+	.output = "table",
+	.seconds = 30,
+	.workers = 16,
+	.timeout = 30 * COLLECT_SECOND,
+	.retries = 2,
+};
+
+static const struct option_table table = { .at = rows,
+					   .n = sizeof(rows) / sizeof(*rows),
+					   .defaults = &defaults };
+
+static const char usage_head[] =
+	"usage: kiln collect [options] [name=]http://host:port...\n"
+	"       kiln collect --kubernetes [options] [-A | -n NAMESPACE] [-l LABELS] [POD...]\n"
+	"\n"
+	"Takes profiles once, of servers that have /debug/pprof or of the pods of a cluster\n"
+	"whose annotations say so, and stores them in a server of kiln or profefe. Of each\n"
+	"target it takes one after the other, and of many targets at the same time. A target\n"
+	"that is down, hangs or talks nonsense costs no other one anything.\n"
+	"\n"
+	"Pods say with annotations that they want to be profiled: kiln.dev/enable: \"true\", or\n"
+	"profefe.com/enable; kiln-collect(1) lists the others. What kprofefe takes for options is\n"
+	"understood, and what it is called by does the same: kprofefe is kiln collect "
+	"--kubernetes.\n"
+	"\n";
+
+static const char usage_tail[] =
+	"\n"
+	"The status is 0 if all is well, 1 if something could not be taken or stored, 2 if it\n"
+	"is called wrongly.\n"
+	"\n"
+	"  kiln collect --to http://kiln:10100 shop=http://10.0.0.5:6060\n"
+	"  kiln collect --kubernetes -A --to http://kiln:10100\n";
+
+/* ---- what is to be taken */
+
+struct collecting {
+	const struct collect_options *o;
+	struct arena arena;
+	struct profile_type *types;
+	size_t ntypes;
+	struct api api;
+	struct http_client *client; /* of targets */
+	struct round_report report;
+	atomic_bool *canceled;
+};
+
+static bool check_options(struct collecting *c, struct err *e)
+{
+	const struct collect_options *o = c->o;
+
+	if (o->seconds < 1 || o->seconds > PROFILE_MAX_SECONDS)
+		return err_set(e, ERR_USAGE, "--seconds is between 1 and %d", PROFILE_MAX_SECONDS);
+	if (o->workers < 1 || o->workers > MAX_WORKERS)
+		return err_set(e, ERR_USAGE, "--workers is between 1 and %d", MAX_WORKERS);
+	if (o->retries < 0 || o->retries > MAX_RETRIES)
+		return err_set(e, ERR_USAGE, "--retries is between 0 and %d", MAX_RETRIES);
+	if (o->timeout < COLLECT_SECOND || o->timeout > PROFILE_MAX_SECONDS * COLLECT_SECOND)
+		return err_set(e, ERR_USAGE, "--timeout is between 1s and 1h");
+	if (strcmp(o->output, "table") != 0 && strcmp(o->output, "json") != 0)
+		return err_set(e, ERR_USAGE, "--output is table or json, not \"%s\"", o->output);
+	if (!pod_labels_check(str_of(o->pod_labels), e))
+		return err_wrap(e, "--pod-labels %s", o->pod_labels);
+	if (!profile_types_parse(&c->arena, str_of(o->types), &c->types, &c->ntypes, e))
+		return err_wrap(e, "--types %s", o->types);
+	for (size_t i = 0; i < c->ntypes; i++)
+		if (c->types[i].seconds)
+			c->types[i].seconds = o->seconds;
+	return true;
+}
+
+/* ---- targets that are no pods */
+
+static bool parse_labels(struct collecting *c, struct target_label **labels, size_t *n,
+			 struct err *e)
+{
+	struct str rest = str_of(c->o->labels);
+	vec(struct target_label) found = { 0 };
+	bool ok = true;
+
+	while (rest.n && ok) {
+		struct str value = str_cut(&rest, ','), name = str_trim(str_cut(&value, '='));
+
+		ok = (label_is_name(name) && value.p && found.n < MAX_LABELS) ||
+		     err_set(e, ERR_USAGE, "--labels %s: write NAME=VALUE,NAME=VALUE",
+			     c->o->labels);
+		vec_push(&found, (struct target_label){ name, str_trim(value) });
+	}
+	*n = found.n;
+	*labels = vec_adopt(&c->arena, &found);
+	return ok;
+}
+
+/* host:port of a URL. */
+static struct str host_of(const char *url)
+{
+	struct str rest = str_of(url);
+	size_t at = str_find(rest, STR("://"));
+
+	if (at != STR_NONE)
+		rest = str_from(rest, at + 3);
+	rest = str_cut(&rest, '/');
+	at = str_rfind_char(rest, '@');
+	return at == STR_NONE ? rest : str_from(rest, at + 1);
+}
+
+static bool parse_targets(struct collecting *c, int argc, char **argv, struct round_target **out,
+			  struct err *e)
+{
+	struct round_target *targets = arena_many(&c->arena, (size_t)argc, struct round_target);
+	struct target_label *labels, *own;
+	size_t nlabels;
+
+	*out = targets;
+	if (!argc)
+		return err_set(e, ERR_USAGE,
+			       "no target given, e.g. http://localhost:6060, or --kubernetes");
+	if (!parse_labels(c, &labels, &nlabels, e))
+		return false;
+	for (int i = 0; i < argc; i++) {
+		struct collect_target t;
+
+		if (!collect_target_parse(&c->arena, argv[i], &t, e))
+			return false;
+		own = arena_many(&c->arena, nlabels + 1, struct target_label);
+		own[0] = (struct target_label){ STR("instance"), host_of(t.url) };
+		for (size_t k = 0; k < nlabels; k++)
+			own[k + 1] = labels[k];
+		targets[i] = (struct round_target){ .name = argv[i],
+						    .url = t.url,
+						    .service = str_of(t.service),
+						    .instance = host_of(t.url),
+						    .types = c->types,
+						    .ntypes = c->ntypes,
+						    .labels = own,
+						    .nlabels = nlabels + 1 };
+	}
+	return true;
+}
+
+/* ---- the round */
+
+static enum collect_result put(void *ctx, const struct collected *p, char id[COLLECT_ID_BYTES],
+			       struct err *e)
+{
+	struct collecting *c = ctx;
+
+	return api_push(&c->api, p, id, e);
+}
+
+static void tell(void *ctx, const struct round_result *r)
+{
+	struct collecting *c = ctx;
+
+	round_report_add(&c->report, r);
+}
+
+static int run_round(struct collecting *c, const struct round_target *targets, size_t n,
+		     char *const *problems, size_t nproblems)
+{
+	struct round_params params = { .targets = targets,
+				       .ntargets = n,
+				       .nworkers = (unsigned)c->o->workers,
+				       .timeout_ms = c->o->timeout / 1000000,
+				       .max_tries = (unsigned)c->o->retries + 1,
+				       .max_bytes = MAX_PROFILE_BYTES,
+				       .canceled = c->canceled,
+				       .put = put,
+				       .tell = tell,
+				       .ctx = c,
+				       .client = c->client };
+	struct buf out = { 0 };
+	bool ok;
+
+	round_report_init(&c->report, targets, n, problems, nproblems);
+	round_run(&params);
+	round_report_clear_progress(&c->report);
+	(*c->o->output == 'j' ? round_report_json : round_report_table)(&out, &c->report);
+	ok = round_report_is_good(&c->report) && !atomic_load(c->canceled);
+	round_report_release(&c->report);
+	return print_and_exit(&out, STDOUT_FILENO, ok ? EXIT_SUCCESS : EXIT_FAILED);
+}
+
+static int fail(const struct err *e, int status)
+{
+	struct buf out = { 0 };
+
+	buf_printf(&out, "kiln collect: %s%s\n", e->text,
+		   status == EXIT_ERROR ? "; see kiln collect --help" : "");
+	return print_and_exit(&out, STDERR_FILENO, status);
+}
+
+static int collect_pods(struct collecting *c, int argc, char **argv)
+{
+	struct pods_params params = { .flags = &c->o->kube,
+				      .names = argv,
+				      .nnames = (size_t)argc,
+				      .types = { c->types, c->ntypes, c->o->pod_labels },
+				      .canceled = c->canceled };
+	struct cluster cluster;
+	struct pods pods;
+	struct err e;
+	int status;
+
+	if (!cluster_open(&cluster, &c->o->kube, true, &c->arena, &e))
+		return fail(&e, e.kind == ERR_USAGE ? EXIT_ERROR : EXIT_FAILED);
+	params.cluster = &cluster;
+	if (pods_find(&pods, &params, &e))
+		status = run_round(c, pods.targets.at, pods.targets.n, pods.problems.at,
+				   pods.problems.n);
+	else
+		status = fail(&e, e.kind == ERR_USAGE ? EXIT_ERROR : EXIT_FAILED);
+	pods_release(&pods);
+	cluster_close(&cluster);
+	return status;
+}
+
+static int run(struct collecting *c, int argc, char **argv)
+{
+	const struct http_tls none = { 0 };
+	struct round_target *targets;
+	struct err e;
+	int status;
+
+	if (!check_options(c, &e) || !api_open(&c->api, &c->o->api, &e))
+		return fail(&e, EXIT_ERROR);
+	c->client = http_client_new(&none);
+	c->canceled = stop_on_signals();
+	if (c->o->kubernetes)
+		status = collect_pods(c, argc, argv);
+	else if (parse_targets(c, argc, argv, &targets, &e))
+		status = run_round(c, targets, (size_t)argc, NULL, 0);
+	else
+		status = fail(&e, EXIT_ERROR);
+	http_client_free(c->client);
+	api_close(&c->api);
+	return status;
+}
+
+/* ---- the command */
+
+static void put_scdoc(struct buf *out)
+{
+	args_scdoc(out, &table);
+	buf_puts(out,
+		 "\n# ANNOTATIONS\n\nOf pods, as _kiln.dev/KEY_. Those marked with \\* are also "
+		 "understood as _profefe.com/KEY_.\n");
+	for (size_t i = 0; i < nannotation_defs; i++) {
+		const struct annotation_def *d = &annotation_defs[i];
+
+		buf_printf(out, "\n*%s*%s: _%s_\n\t%s.\n", d->name, d->is_profefe ? " \\*" : "",
+			   d->value, d->help);
+	}
+}
+
+static void put_usage(struct buf *out)
+{
+	buf_puts(out, usage_head);
+	args_usage(out, &table);
+	buf_puts(out, usage_tail);
+}
+
+int cmd_collect(int argc, char **argv)
+{
+	struct collect_options o = defaults;
+	struct collecting c = { .o = &o };
+	struct buf out = { 0 };
+	struct err e;
+	int status;
+
+	o.kubernetes = strcmp(argv[0], "kprofefe") == 0;
+	argc--, argv++;
+	if (argc == 1 && (strcmp(argv[0], "--complete") == 0 || strcmp(argv[0], "--scdoc") == 0)) {
+		if (argv[0][2] == 'c')
+			args_complete(&out, &table);
+		else
+			put_scdoc(&out);
+		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
+	}
+	if (!args_take_all(&table, &o, &c.arena, &argc, &argv, &e)) {
+		status = fail(&e, EXIT_ERROR);
+	} else if (o.help) {
+		put_usage(&out);
+		status = print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
+	} else {
+		status = run(&c, argc, argv);
+	}
+	arena_release(&c.arena);
+	return status;
+}

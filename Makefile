@@ -132,6 +132,13 @@ $(OUT)/web/assets.inc: src/web/assets src/web/assets/fleet $(WEB_ASSETS) tools/a
 	@mkdir -p $(@D)
 	$(Q)tools/assets.sh $(WEB_ASSETS) > $@
 
+# What kubectl kiln install applies: the resources of the kustomization, in its order.
+MANIFESTS := $(addprefix packaging/kubernetes/,$(shell sed -n 's/^  - \(.*\.yaml\)$$/\1/p' packaging/kubernetes/kustomization.yaml))
+$(OUT)/src/cmd/kubectl_install.o: | $(OUT)/cmd/manifests.inc
+$(OUT)/cmd/manifests.inc: packaging/kubernetes/kustomization.yaml $(MANIFESTS)
+	@mkdir -p $(@D)
+	$(Q)cat $(MANIFESTS) | od -An -v -tx1 | sed 's/ \(..\)/0x\1,/g' > $@
+
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -251,6 +258,7 @@ man: $(MAN)
 TAIL_kiln-agent.7 := tools/settings.sh
 TAIL_kiln-api.7 := build/kiln serve --scdoc-api
 TAIL_kiln-serve.5 := build/kiln serve --scdoc-keys
+TAIL_kubectl-kiln.1 := build/kiln kubectl --scdoc
 build/man/%: man/%.scd build/kiln
 	@mkdir -p $(@D)
 	{ cat $<; $(or $(TAIL_$*),\
@@ -265,6 +273,8 @@ install: build/kiln build/libkiln.so build/libkiln.a man
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/kiln.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
+	for name in kubectl-kiln kubectl-profefe kubectl_complete-kiln kubectl_complete-profefe kprofefe; do \
+		ln -sf kiln $(DESTDIR)$(PREFIX)/bin/$$name; done
 	$(if $(PPROF),ln -sf kiln $(DESTDIR)$(PREFIX)/bin/pprof)
 	$(foreach s,1 5 7,install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$s $(filter %.$s,$(MAN));)
 	install -D -m 644 tools/completion.bash \

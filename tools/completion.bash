@@ -7,10 +7,18 @@ _kiln()
 	case ${COMP_WORDS[1]}:$COMP_CWORD in
 	*:1)
 		[[ $word == -* || ! $word ]] ||
-			mapfile -t COMPREPLY < <(compgen -W "debuginfo diff fetch help record serve store" -- "$word"; compgen -f -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "collect debuginfo diff fetch help kubectl record serve store" -- "$word"; compgen -f -- "$word")
 		;;
-	fetch:* | record:* | serve:*)
+	collect:* | fetch:* | record:* | serve:*)
 		[[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$("$1" "${COMP_WORDS[1]}" --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	kubectl:2)
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" kubectl --complete 2>/dev/null)" -- "$word")
+		return
+		;;
+	kubectl:*)
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" kubectl "${COMP_WORDS[2]}" --complete 2>/dev/null)" -- "$word"; compgen -f -- "$word")
 		return
 		;;
 	debuginfo:2)

@@ -170,6 +170,21 @@ bool time_parse(struct str text, int64_t now, int64_t *ns, struct err *e)
 		       STR_ARG(text));
 }
 
+bool time_parse_ago(struct str text, int64_t now, int64_t *ns, struct err *e)
+{
+	bool has_sign = str_has_prefix(text, STR("-"));
+	struct str amount = str_from(text, has_sign);
+	int64_t ago;
+	struct err why;
+
+	/* A number alone is seconds since 1970, as elsewhere. */
+	if (!amount.n || !isalpha((unsigned char)amount.p[amount.n - 1]) ||
+	    !amount_parse_time(amount, &ago, &why))
+		return time_parse(text, now, ns, e);
+	return (!__builtin_sub_overflow(now, ago, ns) && *ns >= 0) ||
+	       err_set(e, ERR_USAGE, "%.*s ago is before 1970", STR_ARG(amount));
+}
+
 void time_print(struct buf *out, int64_t ns)
 {
 	int64_t seconds = ns / SECOND, fraction = ns % SECOND;

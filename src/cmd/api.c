@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/small_file.h"
+#include "base/vec.h"
 #include "http/target.h"
 
 enum {
@@ -169,4 +170,23 @@ enum collect_result api_push(struct api *api, const struct collected *p, char id
 	buf_release(&path);
 	http_response_release(&r);
 	return result;
+}
+
+bool api_labels_parse(struct arena *a, const char *option, const char *text,
+		      struct target_label **labels, size_t *n, struct err *e)
+{
+	struct str rest = str_of(text);
+	vec(struct target_label) found = { 0 };
+	bool ok = true;
+
+	while (rest.n && ok) {
+		struct str value = str_cut(&rest, ','), name = str_trim(str_cut(&value, '='));
+
+		ok = (label_is_name(name) && value.p && found.n < MAX_LABELS) ||
+		     err_set(e, ERR_USAGE, "--%s %s: write NAME=VALUE,NAME=VALUE", option, text);
+		vec_push(&found, (struct target_label){ name, str_trim(value) });
+	}
+	*n = found.n;
+	*labels = vec_adopt(a, &found);
+	return ok;
 }

@@ -11,11 +11,14 @@
 /* Rows of a table of options are made by
  *
  *	#define API(type, field, name, key, value, help) ...
+ *	#define API_SERVER API
  *	#include "cmd/api.def"
  */
 struct api_options {
 #define API(type, field, name, key, value, help) const char *field;
+#define API_SERVER API
 #include "cmd/api.def"
+#undef API_SERVER
 #undef API
 };
 #define API_DEFAULTS                                                                       \
@@ -53,5 +56,9 @@ bool api_get_json(struct api *api, struct arena *a, const char *path, struct jso
 /* Stores a profile by profefe's API; as collect_sink's put. */
 enum collect_result api_push(struct api *api, const struct collected *p, char id[COLLECT_ID_BYTES],
 			     struct err *e);
+
+/* Labels as an option has them: NAME=VALUE,NAME=VALUE; in `a`. */
+bool api_labels_parse(struct arena *a, const char *option, const char *text,
+		      struct target_label **labels, size_t *n, struct err *e);
 
 #endif

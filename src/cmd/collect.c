@@ -39,7 +39,9 @@ static const struct option_def rows[] = {
 	    "Take profiles of the pods of a cluster whose annotations ask for it"),
 #define API(type, field, name, key, value, help) \
 	{ name, OPTION_##type, offsetof(struct collect_options, api.field), 0, key, value, help },
+#define API_SERVER API
 #include "cmd/api.def"
+#undef API_SERVER
 #undef API
 	ROW(STRING, "types", "", types, "LIST",
 	    "Which profiles, of pods that name none; one that kiln does not know as NAME=PATH"),
@@ -144,26 +146,6 @@ static bool check_options(struct collecting *c, struct err *e)
 
 /* ---- targets that are no pods */
 
-static bool parse_labels(struct collecting *c, struct target_label **labels, size_t *n,
-			 struct err *e)
-{
-	struct str rest = str_of(c->o->labels);
-	vec(struct target_label) found = { 0 };
-	bool ok = true;
-
-	while (rest.n && ok) {
-		struct str value = str_cut(&rest, ','), name = str_trim(str_cut(&value, '='));
-
-		ok = (label_is_name(name) && value.p && found.n < MAX_LABELS) ||
-		     err_set(e, ERR_USAGE, "--labels %s: write NAME=VALUE,NAME=VALUE",
-			     c->o->labels);
-		vec_push(&found, (struct target_label){ name, str_trim(value) });
-	}
-	*n = found.n;
-	*labels = vec_adopt(&c->arena, &found);
-	return ok;
-}
-
 /* host:port of a URL. */
 static struct str host_of(const char *url)
 {
@@ -188,7 +170,7 @@ static bool parse_targets(struct collecting *c, int argc, char **argv, struct ro
 	if (!argc)
 		return err_set(e, ERR_USAGE,
 			       "no target given, e.g. http://localhost:6060, or --kubernetes");
-	if (!parse_labels(c, &labels, &nlabels, e))
+	if (!api_labels_parse(&c->arena, "labels", c->o->labels, &labels, &nlabels, e))
 		return false;
 	for (int i = 0; i < argc; i++) {
 		struct collect_target t;

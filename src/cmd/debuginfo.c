@@ -43,7 +43,9 @@ struct debuginfo_options {
 static const struct option_def rows[] = {
 #define API(type, field, name, key, value, help) \
 	{ name, OPTION_##type, offsetof(struct debuginfo_options, api.field), 0, key, value, help },
+#define API_SERVER API
 #include "cmd/api.def"
+#undef API_SERVER
 #undef API
 	ROW(BOOL, "force", force, "", "Send also what the server would not need"),
 	ROW(BOOL, "quiet", quiet, "", "Say only what went wrong"),

@@ -114,10 +114,32 @@ static const struct subcommand {
 	{ "diff", "Tell what changed between two profiles, and what is noise", cmd_diff },
 	{ "record", "Run a program and record profiles of it", cmd_record },
 	{ "fetch", "Save profiles of running servers in dated folders", cmd_fetch },
+	{ "collect", "Take profiles of pods or servers once, and store them", cmd_collect },
+	{ "kubectl", "Profiles of pods, as the kubectl plugin: kubectl kiln", cmd_kubectl },
 	{ "serve", "Collect profiles of a fleet, and answer questions about them", cmd_serve },
 	{ "debuginfo", "Upload binaries, for a server to name addresses by", cmd_debuginfo },
 	{ "store", "Check, compact, export or import what a server has kept", cmd_store },
 };
+
+/* Whoever is called so is another program. */
+static const struct program {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} programs[] = {
+	{ "kubectl-kiln", cmd_kubectl },
+	{ "kubectl-profefe", cmd_kubectl },
+	{ "kubectl_complete-kiln", cmd_kubectl },
+	{ "kubectl_complete-profefe", cmd_kubectl },
+	{ "kprofefe", cmd_collect },
+};
+
+static const struct program *find_program(struct str name)
+{
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+		if (str_eq(name, str_of(programs[i].name)))
+			return &programs[i];
+	return NULL;
+}
 
 static void list_subcommands(struct buf *out)
 {
@@ -146,8 +168,13 @@ int main(int argc, char **argv)
 	struct command_line c;
 	struct err e = { 0 };
 	const struct subcommand *sub = find_subcommand(argc, argv);
+	const struct program *program = find_program(path_base(str_of(argc ? argv[0] : "")));
 	bool ok;
 
+	if (program) {
+		argv[0] = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+		return program->run(argc, argv);
+	}
 	if (sub)
 		return sub->run(argc - 1, argv + 1);
 	ok = flags_parse(&c, &arena, argc, argv, &warnings, &e);

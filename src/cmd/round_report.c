@@ -39,6 +39,7 @@ void round_report_init(struct round_report *r, const struct round_target *target
 void round_report_release(struct round_report *r)
 {
 	vec_release(&r->profiles);
+	vec_release(&r->files);
 	arena_release(&r->arena);
 }
 
@@ -95,6 +96,11 @@ void round_report_add(struct round_report *r, const struct round_result *result)
 	if (r->is_terminal)
 		fprintf(stderr, "\r\33[K%zu of %zu profiles, %zu failed ", r->profiles.n,
 			r->nexpected, r->nfailed);
+}
+
+void round_report_add_file(struct round_report *r, const char *path)
+{
+	vec_push(&r->files, str_dup(&r->arena, str_of(path)));
 }
 
 /* ---- in the end */
@@ -167,17 +173,24 @@ static void put_text(struct buf *out, const char *name, struct str value)
 	json_put(out, value);
 }
 
+static void put_list(struct buf *out, const char *name, const char *const *texts, size_t n)
+{
+	buf_printf(out, ",\"%s\":[", name);
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, i ? "," : "");
+		json_put(out, str_of(texts[i]));
+	}
+	buf_char(out, ']');
+}
+
 void round_report_json(struct buf *out, struct round_report *r)
 {
 	buf_printf(out,
-		   "{\"targets\":%zu,\"stored\":%zu,\"empty\":%zu,\"absent\":%zu,\"failed\":%zu,"
-		   "\"problems\":[",
+		   "{\"targets\":%zu,\"stored\":%zu,\"empty\":%zu,\"absent\":%zu,\"failed\":%zu",
 		   r->ntargets, r->nstored, r->nempty, r->nabsent, r->nfailed);
-	for (size_t i = 0; i < r->nproblems; i++) {
-		buf_puts(out, i ? "," : "");
-		json_put(out, str_of(r->problems[i]));
-	}
-	buf_puts(out, "],\"profiles\":[");
+	put_list(out, "problems", (const char *const *)r->problems, r->nproblems);
+	put_list(out, "files", r->files.at, r->files.n);
+	buf_puts(out, ",\"profiles\":[");
 	for (size_t i = 0; i < r->profiles.n; i++) {
 		const struct profile_sum *p = &r->profiles.at[i];
 

@@ -11,7 +11,8 @@ struct round_report {
 	size_t ntargets;
 	struct target_sum *sums; /* one for each */
 	vec(struct profile_sum) profiles;
-	char *const *problems; /* of what did not even become a target */
+	vec(const char *) files; /* that were written */
+	char *const *problems;	 /* of what did not even become a target */
 	size_t nproblems;
 	size_t nexpected, nstored, nempty, nabsent, nfailed;
 	int64_t start_ms;
@@ -22,6 +23,7 @@ void round_report_init(struct round_report *r, const struct round_target *target
 		       char *const *problems, size_t nproblems);
 /* For round_params.tell. On a terminal it shows how far it is. */
 void round_report_add(struct round_report *r, const struct round_result *result);
+void round_report_add_file(struct round_report *r, const char *path);
 void round_report_clear_progress(const struct round_report *r);
 /* Once all is there. */
 void round_report_table(struct buf *out, struct round_report *r);

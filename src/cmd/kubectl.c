@@ -55,6 +55,8 @@ static const struct option_def own_rows[] = {
 #include "cmd/api.def"
 #undef API_SERVER
 #undef API
+	{ "help", OPTION_BOOL, offsetof(struct kubectl_options, help), ALL, "h", "",
+	  "Print this text" },
 };
 
 static const struct option_def kube_rows[] = {

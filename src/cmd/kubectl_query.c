@@ -125,22 +125,23 @@ static void put_cells(struct table *t, const struct json *object, const char *na
 	struct str rest = str_of(names);
 
 	while (rest.p) {
+		struct str word = str_cut(&rest, ' ');
 		char name[32];
 
-		snprintf(name, sizeof(name), "%.*s", STR_ARG(str_cut(&rest, ' ')));
+		snprintf(name, sizeof(name), "%.*s", STR_ARG(word));
 		table_cell(t, text_of(object, name));
 	}
 }
 
+/* NULL: there are none, which is said. */
 static const struct json *rows_of(const struct json *answer, const char *name)
 {
-	static const struct json none = { .type = JSON_ARRAY };
 	const struct json *rows = json_member(answer, name);
 
 	if (rows && rows->type == JSON_ARRAY && rows->n)
 		return rows;
 	fputs("nothing found\n", stderr);
-	return &none;
+	return NULL;
 }
 
 static void print_names(struct buf *out, const struct json *answer, const char *member)
@@ -148,6 +149,8 @@ static void print_names(struct buf *out, const struct json *answer, const char *
 	const struct json *rows = rows_of(answer, member);
 	struct table t;
 
+	if (!rows)
+		return;
 	table_init(&t, "NAME SERIES# PROFILES# FIRST LAST");
 	for (size_t i = 0; i < rows->n; i++)
 		put_cells(&t, &rows->at[i], "name series profiles first last");
@@ -184,6 +187,8 @@ static void print_profiles(struct buf *out, const struct json *answer)
 	const struct json *rows = rows_of(answer, "profiles"), *more = json_member(answer, "more");
 	struct table t;
 
+	if (!rows)
+		return;
 	table_init(&t, "ID TYPE SERVICE CREATED SAMPLES# LABELS");
 	for (size_t i = 0; i < rows->n; i++) {
 		put_cells(&t, &rows->at[i], "id type service created samples");
@@ -248,9 +253,14 @@ static void print_top(struct buf *out, const struct json *answer)
 {
 	const struct json *rows = rows_of(answer, "rows");
 	struct str unit = text_of(answer, "unit");
+	bool has_by;
 	struct table t;
 
-	table_init(&t, "FLAT# SHARE# CUM# CORES# SERVICES# BY FUNCTION");
+	if (!rows)
+		return;
+	has_by = json_member(&rows->at[0], "by");
+	table_init(&t, has_by ? "FLAT# SHARE# CUM# CORES# SERVICES# BY FUNCTION"
+			      : "FLAT# SHARE# CUM# CORES# SERVICES# FUNCTION");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct json *row = &rows->at[i];
 
@@ -258,7 +268,7 @@ static void print_top(struct buf *out, const struct json *answer)
 		table_cell_printf(&t, "%.2f%%", 100 * number_of(row, "share"));
 		put_value(&t, number_of(row, "cum"), unit);
 		table_cell_printf(&t, "%.3g", number_of(row, "cores"));
-		put_cells(&t, row, "services by function");
+		put_cells(&t, row, has_by ? "services by function" : "services function");
 	}
 	table_print(out, &t);
 }
@@ -303,10 +313,13 @@ bool kubectl_top(struct kubectl *k, int *status, struct err *e)
 
 static void print_diff(struct buf *out, const struct json *answer)
 {
-	const struct json *rows = rows_of(answer, "functions");
-	struct str unit = text_of(answer, "unit");
+	const struct json *comparison = json_member(answer, "comparison"),
+			  *rows = rows_of(comparison ? comparison : answer, "functions");
+	struct str unit = text_of(comparison ? comparison : answer, "unit");
 	struct table t;
 
+	if (!rows)
+		return;
 	table_init(&t, "OLD# OLD%# NEW# NEW%# CHANGE# VERDICT FUNCTION");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct json *row = &rows->at[i];

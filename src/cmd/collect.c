@@ -15,16 +15,13 @@
 
 enum {
 	EXIT_FAILED = 1, /* some could not be taken or stored */
-	MAX_WORKERS = 64,
-	MAX_RETRIES = 20,
-	MAX_PROFILE_BYTES = 256 << 20,
 };
 
 struct collect_options {
 	struct kube_flags kube;
 	struct api_options api;
-	const char *types, *labels, *pod_labels, *output;
-	int64_t seconds, workers, timeout, retries;
+	struct round_options round;
+	const char *labels, *pod_labels, *output;
 	bool kubernetes, help;
 };
 
@@ -43,17 +40,14 @@ static const struct option_def rows[] = {
 #include "cmd/api.def"
 #undef API_SERVER
 #undef API
-	ROW(STRING, "types", "", types, "LIST",
-	    "Which profiles, of pods that name none; one that kiln does not know as NAME=PATH"),
-	ROW(INT, "seconds", "", seconds, "N", "How long a CPU profile takes"),
+#define ROUND(type, field, name, initial, value, help) \
+	{ name, OPTION_##type, offsetof(struct collect_options, round.field), 0, "", value, help },
+#include "cmd/round.def"
+#undef ROUND
 	ROW(STRING, "labels", "", labels, "a=b,c=d",
 	    "Labels for profiles of targets that are no pods"),
 	ROW(STRING, "pod-labels", "", pod_labels, "a,b",
 	    "Labels of pods that their profiles get, too"),
-	ROW(INT, "workers", "", workers, "N", "Ask so many targets at a time"),
-	ROW(TIME, "timeout", "", timeout, "TIME",
-	    "Give up on a target after this time, beyond the seconds that it is asked to collect"),
-	ROW(INT, "retries", "", retries, "N", "Try again so many times what may pass by itself"),
 	ROW(STRING, "output", "o", output, "table|json", "How to tell what became of it"),
 #define KUBE(type, field, flags, name, key, value, help)                                        \
 	{                                                                                       \
@@ -70,14 +64,12 @@ static const struct collect_options defaults = {
 #include "cmd/kube.def"
 #undef KUBE
 	.api = API_DEFAULTS,
-	.types = "cpu,heap,goroutine,mutex,block,threadcreate",
+#define ROUND(type, field, name, initial, value, help) .round.field = initial,
+#include "cmd/round.def"
+#undef ROUND
 	.labels = "",
 	.pod_labels = "",
 	.output = "table",
-	.seconds = 30,
-	.workers = 16,
-	.timeout = 30 * COLLECT_SECOND,
-	.retries = 2,
 };
 
 static const struct option_table table = { .at = rows,
@@ -112,6 +104,7 @@ static const char usage_tail[] =
 struct collecting {
 	const struct collect_options *o;
 	struct arena arena;
+	struct round_params round;
 	struct profile_type *types;
 	size_t ntypes;
 	struct api api;
@@ -124,24 +117,11 @@ static bool check_options(struct collecting *c, struct err *e)
 {
 	const struct collect_options *o = c->o;
 
-	if (o->seconds < 1 || o->seconds > PROFILE_MAX_SECONDS)
-		return err_set(e, ERR_USAGE, "--seconds is between 1 and %d", PROFILE_MAX_SECONDS);
-	if (o->workers < 1 || o->workers > MAX_WORKERS)
-		return err_set(e, ERR_USAGE, "--workers is between 1 and %d", MAX_WORKERS);
-	if (o->retries < 0 || o->retries > MAX_RETRIES)
-		return err_set(e, ERR_USAGE, "--retries is between 0 and %d", MAX_RETRIES);
-	if (o->timeout < COLLECT_SECOND || o->timeout > PROFILE_MAX_SECONDS * COLLECT_SECOND)
-		return err_set(e, ERR_USAGE, "--timeout is between 1s and 1h");
 	if (strcmp(o->output, "table") != 0 && strcmp(o->output, "json") != 0)
 		return err_set(e, ERR_USAGE, "--output is table or json, not \"%s\"", o->output);
 	if (!pod_labels_check(str_of(o->pod_labels), e))
 		return err_wrap(e, "--pod-labels %s", o->pod_labels);
-	if (!profile_types_parse(&c->arena, str_of(o->types), &c->types, &c->ntypes, e))
-		return err_wrap(e, "--types %s", o->types);
-	for (size_t i = 0; i < c->ntypes; i++)
-		if (c->types[i].seconds)
-			c->types[i].seconds = o->seconds;
-	return true;
+	return round_options_read(&o->round, &c->arena, &c->round, &c->types, &c->ntypes, e);
 }
 
 /* ---- targets that are no pods */
@@ -213,22 +193,18 @@ static void tell(void *ctx, const struct round_result *r)
 static int run_round(struct collecting *c, const struct round_target *targets, size_t n,
 		     char *const *problems, size_t nproblems)
 {
-	struct round_params params = { .targets = targets,
-				       .ntargets = n,
-				       .nworkers = (unsigned)c->o->workers,
-				       .timeout_ms = c->o->timeout / 1000000,
-				       .max_tries = (unsigned)c->o->retries + 1,
-				       .max_bytes = MAX_PROFILE_BYTES,
-				       .canceled = c->canceled,
-				       .put = put,
-				       .tell = tell,
-				       .ctx = c,
-				       .client = c->client };
 	struct buf out = { 0 };
 	bool ok;
 
+	c->round.targets = targets;
+	c->round.ntargets = n;
+	c->round.canceled = c->canceled;
+	c->round.put = put;
+	c->round.tell = tell;
+	c->round.ctx = c;
+	c->round.client = c->client;
 	round_report_init(&c->report, targets, n, problems, nproblems);
-	round_run(&params);
+	round_run(&c->round);
 	round_report_clear_progress(&c->report);
 	(*c->o->output == 'j' ? round_report_json : round_report_table)(&out, &c->report);
 	ok = round_report_is_good(&c->report) && !atomic_load(c->canceled);
@@ -253,7 +229,7 @@ static int collect_pods(struct collecting *c, int argc, char **argv)
 				      .types = { c->types, c->ntypes, c->o->pod_labels },
 				      .canceled = c->canceled };
 	struct cluster cluster;
-	struct pods pods;
+	struct pods pods = { 0 };
 	struct err e;
 	int status;
 

@@ -48,6 +48,11 @@ static const struct option_def own_rows[] = {
 #include "cmd/kubectl.def"
 #undef AGAIN
 #undef OPT
+#define ROUND(type, field, name, initial, value, help)                                      \
+	{ name,	 OPTION_##type, offsetof(struct kubectl_options, round.field), CAPTURE, "", \
+	  value, help },
+#include "cmd/round.def"
+#undef ROUND
 #define API(type, field, name, key, value, help)                                                  \
 	{ name,	 OPTION_##type, offsetof(struct kubectl_options, api.field), ALL & ~INSTALL, key, \
 	  value, help },
@@ -83,6 +88,9 @@ static const struct kubectl_options defaults = {
 #include "cmd/kubectl.def"
 #undef AGAIN
 #undef OPT
+#define ROUND(type, field, name, initial, value, help) .round.field = initial,
+#include "cmd/round.def"
+#undef ROUND
 #define API(type, field, name, key, value, help) .api.field = "",
 #define API_SERVER(...)
 #include "cmd/api.def"

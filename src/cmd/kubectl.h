@@ -4,14 +4,16 @@
 
 #include "cmd/api.h"
 #include "cmd/pods.h"
+#include "cmd/round_report.h"
 
 struct kubectl_options {
 	struct kube_flags kube;
 	struct api_options api;
+	struct round_options round;
 	const char *service, *type, *query, *from, *to, *by, *sort, *group;
 	const char *old, *new, *old_from, *old_to;
-	const char *output_dir, *types, *labels, *image, *output;
-	int64_t limit, seconds, workers, timeout;
+	const char *output_dir, *labels, *image, *output;
+	int64_t limit;
 	bool no_browser, dry_run, help;
 };
 

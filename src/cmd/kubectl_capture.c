@@ -11,7 +11,7 @@
 #include "cmd/round_report.h"
 #include "fetch/save.h"
 
-enum { MAX_PROFILE_BYTES = 256 << 20, MAX_WORKERS = 64, MAX_TRIES = 3, MAX_SAME_NAME = 1000 };
+enum { MAX_SAME_NAME = 1000 };
 
 /* How a pod is reached: a forwarded port, or the API server's proxy. One worker has it at a time.
  */
@@ -24,6 +24,7 @@ struct way {
 
 struct capturing {
 	struct kubectl *k;
+	struct round_params round;
 	struct profile_type *types;
 	size_t ntypes;
 	struct cluster cluster;
@@ -246,43 +247,29 @@ static bool check_options(struct capturing *c, struct err *e)
 {
 	const struct kubectl_options *o = &c->k->options;
 
-	if (o->seconds < 1 || o->seconds > PROFILE_MAX_SECONDS)
-		return err_set(e, ERR_USAGE, "--seconds is between 1 and %d", PROFILE_MAX_SECONDS);
-	if (o->workers < 1 || o->workers > MAX_WORKERS)
-		return err_set(e, ERR_USAGE, "--workers is between 1 and %d", MAX_WORKERS);
-	if (o->timeout < COLLECT_SECOND || o->timeout > PROFILE_MAX_SECONDS * COLLECT_SECOND)
-		return err_set(e, ERR_USAGE, "--timeout is between 1s and 1h");
-	if (!profile_types_parse(&c->k->arena, str_of(o->types), &c->types, &c->ntypes, e))
-		return err_wrap(e, "--types %s", o->types);
-	for (size_t i = 0; i < c->ntypes; i++)
-		if (c->types[i].seconds)
-			c->types[i].seconds = o->seconds;
+	if (!round_options_read(&o->round, &c->k->arena, &c->round, &c->types, &c->ntypes, e))
+		return false;
 	return *o->api.to || save_make_directory(o->output_dir, e);
 }
 
 static int run_round(struct capturing *c)
 {
-	const struct kubectl_options *o = &c->k->options;
-	struct round_params params = { .targets = c->pods.targets.at,
-				       .ntargets = c->pods.targets.n,
-				       .nworkers = (unsigned)o->workers,
-				       .timeout_ms = o->timeout / 1000000,
-				       .max_tries = MAX_TRIES,
-				       .max_bytes = MAX_PROFILE_BYTES,
-				       .canceled = c->k->canceled,
-				       .get = get,
-				       .put = put,
-				       .tell = tell,
-				       .ctx = c };
 	struct buf out = { 0 };
 	bool ok;
 
+	c->round.targets = c->pods.targets.at;
+	c->round.ntargets = c->pods.targets.n;
+	c->round.canceled = c->k->canceled;
+	c->round.get = get;
+	c->round.put = put;
+	c->round.tell = tell;
+	c->round.ctx = c;
 	c->ways = arena_many(&c->k->arena, c->pods.targets.n, struct way);
 	round_report_init(&c->report, c->pods.targets.at, c->pods.targets.n, c->pods.problems.at,
 			  c->pods.problems.n);
 	if (!kubectl_is_json(c->k))
 		fprintf(stderr, "selected %zu of %zu pods\n", c->pods.targets.n, c->pods.nseen);
-	round_run(&params);
+	round_run(&c->round);
 	for (size_t i = 0; i < c->pods.targets.n; i++)
 		drop_way(&c->ways[i]);
 	round_report_clear_progress(&c->report);

@@ -280,7 +280,6 @@ bool pods_find(struct pods *out, const struct pods_params *params, struct err *e
 				.fields = params->flags->field_selector,
 				.canceled = params->canceled };
 
-	*out = (struct pods){ 0 };
 	if (params->nnames && params->flags->all_namespaces)
 		return err_set(e, ERR_USAGE, "pods are named within a namespace: not with -A");
 	if (params->nnames && *params->flags->selector)

@@ -58,7 +58,8 @@ struct pods {
 	vec(char *) problems;		  /* a line for each pod that costs a profile */
 	size_t nseen;			  /* pods that were looked at */
 };
-/* False: the cluster did not answer as it should. */
+/* `out` must be zeroed, and is to be released in any case. False: the cluster did not answer as it
+ * should. */
 bool pods_find(struct pods *out, const struct pods_params *params, struct err *e);
 void pods_release(struct pods *p);
 

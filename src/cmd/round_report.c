@@ -8,6 +8,8 @@
 #include "base/wait.h"
 #include "cmd/table.h"
 
+enum { MAX_WORKERS = 64, MAX_RETRIES = 20, MAX_PROFILE_BYTES = 256 << 20 };
+
 struct target_sum {
 	size_t nstored, nempty, nabsent, nfailed;
 	size_t nbytes;
@@ -21,6 +23,33 @@ struct profile_sum {
 	enum collect_result result;
 	const char *id, *problem;
 };
+
+/* ---- options */
+
+bool round_options_read(const struct round_options *o, struct arena *a, struct round_params *params,
+			struct profile_type **types, size_t *ntypes, struct err *e)
+{
+	if (o->seconds < 1 || o->seconds > PROFILE_MAX_SECONDS)
+		return err_set(e, ERR_USAGE, "--seconds is between 1 and %d", PROFILE_MAX_SECONDS);
+	if (o->workers < 1 || o->workers > MAX_WORKERS)
+		return err_set(e, ERR_USAGE, "--workers is between 1 and %d", MAX_WORKERS);
+	if (o->retries < 0 || o->retries > MAX_RETRIES)
+		return err_set(e, ERR_USAGE, "--retries is between 0 and %d", MAX_RETRIES);
+	if (o->timeout < COLLECT_SECOND || o->timeout > PROFILE_MAX_SECONDS * COLLECT_SECOND)
+		return err_set(e, ERR_USAGE, "--timeout is between 1s and 1h");
+	if (!profile_types_parse(a, str_of(o->types), types, ntypes, e))
+		return err_wrap(e, "--types %s", o->types);
+	for (size_t i = 0; i < *ntypes; i++)
+		if ((*types)[i].seconds)
+			(*types)[i].seconds = o->seconds;
+	params->nworkers = (unsigned)o->workers;
+	params->timeout_ms = o->timeout / 1000000;
+	params->max_tries = (unsigned)o->retries + 1;
+	params->max_bytes = MAX_PROFILE_BYTES;
+	return true;
+}
+
+/* ---- */
 
 void round_report_init(struct round_report *r, const struct round_target *targets, size_t n,
 		       char *const *problems, size_t nproblems)

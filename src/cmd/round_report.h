@@ -1,9 +1,28 @@
-/* round_report.h - what became of a round of profiles, for people and for programs. */
+/* round_report.h - how a round of profiles is to be taken, and what became of it, for people and
+ * for programs. */
 #ifndef CMD_ROUND_REPORT_H
 #define CMD_ROUND_REPORT_H
 
 #include "base/vec.h"
 #include "collect/round.h"
+
+#define ROUND_FIELD_STRING const char *
+#define ROUND_FIELD_INT int64_t
+#define ROUND_FIELD_TIME int64_t
+
+/* Rows of a table of options are made by
+ *
+ *	#define ROUND(type, field, name, initial, value, help) ...
+ *	#include "cmd/round.def"
+ */
+struct round_options {
+#define ROUND(type, field, name, initial, value, help) ROUND_FIELD_##type field;
+#include "cmd/round.def"
+#undef ROUND
+};
+/* What they say becomes part of `params`, and the types are in `a`. */
+bool round_options_read(const struct round_options *o, struct arena *a, struct round_params *params,
+			struct profile_type **types, size_t *ntypes, struct err *e);
 
 struct round_report {
 	struct arena arena;

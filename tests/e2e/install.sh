@@ -13,6 +13,10 @@ check() {
 check "make install" make install PREFIX=/opt DESTDIR="$tmp" PPROF=1
 check "kiln runs" "$tmp/opt/bin/kiln" -top "${DATA:?}/worked_a.pb"
 check "so does pprof" "$tmp/opt/bin/pprof" -top "$DATA/worked_a.pb"
+check "the kubectl plugin" "$tmp/opt/bin/kubectl-kiln" get --help
+check "under its other name, and the collector" sh -c "'$tmp/opt/bin/kubectl-profefe' --help && '$tmp/opt/bin/kprofefe' --help"
+check "manual of the plugin" grep -q -- '--output-dir' "$tmp/opt/share/man/man1/kubectl-kiln.1"
+check "manual of annotations" grep -q auth-secret "$tmp/opt/share/man/man1/kiln-collect.1"
 check "completion" test -s "$tmp/opt/share/bash-completion/completions/kiln"
 check "completion knows record" grep -q record "$tmp/opt/share/bash-completion/completions/kiln"
 check "manual of the agent" grep -q KILN_PPROF_ADDR "$tmp/opt/share/man/man7/kiln-agent.7"

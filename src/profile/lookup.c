@@ -60,11 +60,16 @@ bool profile_sample_index(const struct profile *p, const char *name, uint32_t *i
 	return fail_index(p, s, e);
 }
 
-bool mapping_is_system(const struct profile *p, const struct mapping *m)
+bool file_is_system(struct str file)
 {
-	struct str file = profile_str(p, m->file), base = path_base(file);
+	struct str base = path_base(file);
 
 	return str_has_prefix(base, STR("[")) || str_has_prefix(base, STR("linux-vdso")) ||
 	       str_has_prefix(file, STR("/dev/dri/")) || str_has_prefix(file, STR("/memfd:")) ||
 	       str_eq(file, STR("//anon"));
+}
+
+bool mapping_is_system(const struct profile *p, const struct mapping *m)
+{
+	return file_is_system(profile_str(p, m->file));
 }

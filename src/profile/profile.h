@@ -150,6 +150,7 @@ void profile_encode_unless(struct buf *out, const struct profile *p, const atomi
 bool profile_sample_index(const struct profile *p, const char *name, uint32_t *index,
 			  struct err *e);
 /* Is it memory without a file that could name it, as [vdso]? */
+bool file_is_system(struct str file);
 bool mapping_is_system(const struct profile *p, const struct mapping *m);
 /* Does any of its frames have a name? */
 bool location_has_name(const struct profile *p, const struct location *l);

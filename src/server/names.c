@@ -227,6 +227,13 @@ static struct str readable(void *ctx, struct str name)
 	return out;
 }
 
+static uint64_t generation(void *ctx)
+{
+	struct names *n = ctx;
+
+	return n->generation;
+}
+
 /* ---- */
 
 void names_changed(struct names *n, struct str build_id)
@@ -234,6 +241,7 @@ void names_changed(struct names *n, struct str build_id)
 	struct store_binary *b;
 
 	pthread_rwlock_wrlock(&n->tables);
+	n->generation++;
 	pthread_mutex_lock(&n->lock);
 	b = find_binary(n, build_id);
 	if (b) {
@@ -324,7 +332,8 @@ struct names *names_new(const struct names_params *params)
 					 .binary = binary,
 					 .find = find,
 					 .wait = wait_for_names,
-					 .readable = readable };
+					 .readable = readable,
+					 .generation = generation };
 	pthread_rwlock_init(&n->tables, NULL);
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->reading, NULL);

@@ -52,6 +52,7 @@ struct names {
 	struct map map;
 	uint64_t clock, bytes, nruns, nfailed, nfetched;
 	struct store_binary *busy_with; /* or NULL */
+	_Atomic uint64_t generation;	/* store_namer */
 	atomic_bool is_stopping;
 	/* Names that linkers know, and how people read them, of as many as there is room for; under
 	 * a lock of their own. */

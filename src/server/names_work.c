@@ -345,6 +345,7 @@ void *names_fetch(void *ctx)
 		say(&b->fetch_said, said.p);
 		if (b->state == FETCHING) /* nobody has uploaded it meanwhile */
 			b->state = ok ? ASKABLE : NOTHING;
+		n->generation += ok;
 		b->retry_ms = clock_now_ms() + NAMES_RETRY_MS;
 		n->nfetched += ok;
 		buf_release(&said);

@@ -8,6 +8,11 @@
 
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
+uint64_t naming_generation(const struct store_namer *by)
+{
+	return by ? by->generation(by->ctx) : 0;
+}
+
 bool naming_wait(struct naming *n)
 {
 	bool is_worth_it = n->nmissing && n->by->wait(n->by->ctx);
@@ -110,6 +115,7 @@ static void make_readable(const struct store_namer *by, struct arena *a, struct 
 {
 	const struct function *old = p->functions;
 
+	by->begin(by->ctx);
 	for (uint32_t i = 0; i < p->nfunctions; i++) {
 		struct str text = profile_str(p, old[i].name);
 		uint32_t system_name = old[i].system_name ? old[i].system_name : old[i].name;
@@ -124,6 +130,7 @@ static void make_readable(const struct store_namer *by, struct arena *a, struct 
 		p->functions[i].name = strings_add(p->strings, text);
 		p->functions[i].system_name = system_name;
 	}
+	by->end(by->ctx);
 }
 
 void naming_profile(const struct store_namer *by, struct arena *a, struct profile *p)
@@ -149,7 +156,7 @@ void book_naming_begin(struct book_naming *x, struct naming *n, const struct boo
 	if (!x->n)
 		return;
 	x->binaries = xcalloc(b->mappings.n + 1, sizeof(*x->binaries));
-	x->is_asked = xcalloc(b->mappings.n + 1, sizeof(*x->is_asked));
+	x->states = xcalloc(b->mappings.n + 1, sizeof(*x->states));
 	n->by->begin(n->by->ctx);
 }
 
@@ -159,22 +166,33 @@ void book_naming_end(struct book_naming *x)
 		return;
 	x->n->by->end(x->n->by->ctx);
 	free(x->binaries);
-	free(x->is_asked);
+	free(x->states);
 }
 
-static struct store_binary *binary_of(struct book_naming *x, uint32_t mapping)
+/* Of a mapping. */
+enum { NOT_SEEN, SETTLED, ASKED };
+
+static bool is_settled_in(const struct book *b, const struct book_mapping *m)
 {
 	enum { HAS_NAMES = 1 | 2 | 4 };
+
+	return m->flags & HAS_NAMES || !m->build_id || m->start >= KERNEL_HALF ||
+	       file_is_system(b->strings.at[m->file]);
+}
+
+/* Whether names are the namer's to tell. */
+static bool ask_mapping(struct book_naming *x, uint32_t mapping)
+{
 	const struct book_mapping *m = &x->b->mappings.at[mapping];
 	const struct store_namer *by = x->n->by;
 
-	if (!x->is_asked[mapping]) {
-		x->is_asked[mapping] = true;
-		if (!(m->flags & HAS_NAMES) && m->build_id && m->start < KERNEL_HALF)
+	if (x->states[mapping] == NOT_SEEN) {
+		x->states[mapping] = is_settled_in(x->b, m) ? SETTLED : ASKED;
+		if (x->states[mapping] == ASKED)
 			x->binaries[mapping] = by->binary(by->ctx, x->b->strings.at[m->build_id],
 							  x->b->strings.at[m->file]);
 	}
-	return x->binaries[mapping];
+	return x->states[mapping] == ASKED;
 }
 
 uint32_t book_naming_find(struct book_naming *x, uint32_t location,
@@ -184,9 +202,10 @@ uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 	const struct book_mapping *m;
 	struct store_binary *binary;
 
-	if (!x->n || l->mapping == NONE)
+	if (!x->n || l->mapping == NONE || !ask_mapping(x, l->mapping))
 		return 0;
-	binary = binary_of(x, l->mapping);
+	x->n->nasked++;
+	binary = x->binaries[l->mapping];
 	if (!binary)
 		return 0;
 	m = &x->b->mappings.at[l->mapping];

@@ -11,12 +11,21 @@
 
 struct book;
 
-/* Of one question. */
+/* Of one question. What is made of the answers may be kept
+ *  - not at all if something is missing: there will be other answers in a moment, and nothing says
+ *    when;
+ *  - while naming_generation, as it was before the question, stays the same, if something was
+ * asked;
+ *  - for ever if nothing was: whoever pushed it has named it, or nobody ever will (the kernel, the
+ *    vdso, code made at run time, binaries without a build id). */
 struct naming {
 	const struct store_namer *by; /* NULL: nobody */
 	uint64_t nmissing;	      /* addresses that may have names in a while */
+	uint64_t nasked; /* addresses of books whose names are the namer's to tell, if it can */
 };
 
+/* Without a namer 0. */
+uint64_t naming_generation(const struct store_namer *by);
 /* Once after a question in which something was missing: true if it is worth to ask again. */
 bool naming_wait(struct naming *n);
 /* Gives the profile's locations the names there are; waits for them a while. */
@@ -28,7 +37,7 @@ struct book_naming {
 	struct naming *n; /* NULL: no names */
 	const struct book *b;
 	struct store_binary **binaries; /* of each mapping */
-	bool *is_asked;
+	unsigned char *states;
 };
 void book_naming_begin(struct book_naming *x, struct naming *n, const struct book *b);
 void book_naming_end(struct book_naming *x);

@@ -60,9 +60,13 @@ struct store_namer {
 			 const struct profile_frame **frames, uint64_t *nmissing);
 	/* Waits a while for what was missing; true: some of it is there now. */
 	bool (*wait)(void *ctx);
-	/* A name that linkers know as people read it; p == NULL: it is no such name. It stays as
-	 * long as the namer. */
+	/* A name that linkers know as people read it, between `begin` and `end`; p == NULL: it is
+	 * no such name. */
 	struct str (*readable)(void *ctx, struct str name);
+	/* Goes up when an answer that was given for good, which is any but one that raised
+	 * *nmissing, may be another now: debug info came, was replaced, or went. Cheap, and may be
+	 * called at any time. */
+	uint64_t (*generation)(void *ctx);
 };
 
 struct store_params {

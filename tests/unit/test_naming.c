@@ -71,8 +71,13 @@ static bool wait_for(void *ctx)
 
 static struct str readable(void *ctx, struct str name)
 {
-	(void)ctx;
+	assert_true(((struct fake *)ctx)->is_inside);
 	return str_eq(name, STR("_Z4evilv")) ? STR("evil") : (struct str){ 0 };
+}
+
+static uint64_t generation(void *ctx)
+{
+	return ((struct fake *)ctx)->is_ready;
 }
 
 /* ---- profiles of two addresses, 0x10 (10) and, called by it, 0x200 (5) */
@@ -83,6 +88,7 @@ struct place {
 	struct store *store;
 	struct fake fake;
 	struct store_id id;
+	const char *file;
 };
 
 static struct profile native(struct place *p, uint64_t start, bool is_named)
@@ -91,7 +97,7 @@ static struct profile native(struct place *p, uint64_t start, bool is_named)
 	struct mapping *m = arena_new(&p->w.arena, struct mapping);
 
 	*m = (struct mapping){ .id = 1, .start = start, .limit = start + 0x2000, .offset = 0x1000 };
-	m->file = strings_add(&p->w.strings, STR("/bin/shop"));
+	m->file = strings_add(&p->w.strings, str_of(p->file));
 	m->build_id = strings_add(&p->w.strings, STR(BUILD_ID));
 	m->has_functions = is_named;
 	x.mappings = m;
@@ -133,13 +139,13 @@ static void place_init(struct place *p)
 {
 	struct err e;
 
-	*p = (struct place){ .dir = "/tmp/kiln-naming-XXXXXX" };
+	*p = (struct place){ .dir = "/tmp/kiln-naming-XXXXXX", .file = "/bin/shop" };
 	world_init(&p->w);
 	assert_non_null(mkdtemp(p->dir));
 	p->store = store_open(&(struct store_params){ .dir = p->dir, .max_memory = 64 << 20 }, &e);
 	assert_non_null(p->store);
-	p->fake.namer =
-		(struct store_namer){ &p->fake, begin, end, binary, find, wait_for, readable };
+	p->fake.namer = (struct store_namer){ &p->fake, begin,	  end,	    binary,
+					      find,	wait_for, readable, generation };
 	store_set_namer(p->store, &p->fake.namer);
 }
 
@@ -340,6 +346,21 @@ TEST(what_was_pushed_with_names_keeps_them)
 	assert_string_equal(samples_text(&p.w, &x), "5: b a\n10: a\n");
 	assert_string_equal(top_text(&p, "shop"), "a  10 15\nb  5 5\n");
 	assert_int_equal(p.fake.nbinaries, 0);
+	place_release(&p);
+}
+
+/* The vdso has a build id, and no file that anybody could upload. */
+TEST(what_is_no_file_is_not_asked_for)
+{
+	struct place p;
+
+	place_init(&p);
+	p.file = "[vdso]";
+	put(&p, "shop", 100, 0x400000, false);
+	assert_string_equal(top_text(&p, "shop"), "[[vdso]]  15 15\n");
+	merge(&p, "shop");
+	assert_int_equal(p.fake.nbinaries, 0);
+	assert_int_equal(p.fake.nwaits, 0);
 	place_release(&p);
 }
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -21,6 +20,7 @@ enum {
 	DISK_SHARE = 4, /* of what the store may have, files here may have a quarter */
 };
 #define NEW_PREFIX ".new-"
+#define NEW_NAME NEW_PREFIX "0" /* there is one at a time */
 
 struct entry {
 	char *build_id, *name, *path;
@@ -28,15 +28,18 @@ struct entry {
 	uint64_t bytes;
 	struct object_contents has;
 	int64_t since, used;
+	bool is_unreadable;
 };
 
 struct debuginfo {
 	struct debuginfo_params params;
 	char *dir;
-	pthread_mutex_t putting;   /* one at a time: it compares, then replaces */
+	/* One at a time, from the first byte on: together they would have more of the disk than
+	 * there is, and each compares, then replaces. */
+	pthread_mutex_t putting;
 	pthread_mutex_t lock;	   /* of what follows */
 	vec(struct entry) entries; /* by build id */
-	uint64_t bytes, nexpired, nnew;
+	uint64_t bytes, nexpired;
 };
 
 bool debuginfo_is_id(struct str text)
@@ -117,7 +120,8 @@ static struct debuginfo_file file_of(struct arena *a, const struct entry *x)
 					.has = x->has,
 					.since = x->since,
 					.used = x->used,
-					.path = str_dup(a, str_of(x->path)) };
+					.path = str_dup(a, str_of(x->path)),
+					.is_unreadable = x->is_unreadable };
 }
 
 /* ---- names of files */
@@ -267,54 +271,47 @@ void debuginfo_close(struct debuginfo *d)
 
 /* ---- putting */
 
-/* How large a file may be now, and which limit says so. */
-static uint64_t room_for_file(const struct debuginfo *d, const char **limit)
+/* What files here may have together; 0: no limit. */
+static uint64_t most_bytes(const struct debuginfo *d)
 {
-	struct statvfs disk;
-	uint64_t free_bytes, most = d->params.max_file;
-
-	*limit = "max-debuginfo";
-	if (statvfs(d->dir, &disk))
-		return most;
-	free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-	free_bytes -= free_bytes < d->params.min_free ? free_bytes : d->params.min_free;
-	if (free_bytes >= most)
-		return most;
-	*limit = "min-free";
-	return free_bytes;
+	return d->params.max_disk / DISK_SHARE;
 }
 
-static bool write_new(struct debuginfo *d, const struct debuginfo_new *new, const char *path,
-		      struct err *e)
+/* How large a file may be, in which the old one's room is the new one's. Whoever sends more must
+ * not fill the disk before that is found out. */
+static uint64_t room_for_file(struct debuginfo *d, struct str build_id, bool *is_quota)
 {
-	const char *limit;
-	uint64_t room = room_for_file(d, &limit);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	bool ok;
+	uint64_t most = d->params.max_file, all = most_bytes(d), taken;
+	const struct entry *old;
 
-	if (fd < 0)
-		return err_system(e, "open", path);
-	ok = debuginfo_unpack(new->body, fd, room, e);
-	if (!ok && e->kind == ERR_LIMIT && strcmp(limit, "min-free") == 0)
+	pthread_mutex_lock(&d->lock);
+	old = entry_of(d, build_id);
+	taken = d->bytes - (old ? old->bytes : 0);
+	pthread_mutex_unlock(&d->lock);
+	*is_quota = d->params.max_disk && (all <= taken || all - taken < most);
+	return !*is_quota ? most : all <= taken ? 0 : all - taken;
+}
+
+static bool write_new(struct debuginfo *d, const struct debuginfo_new *new, int fd, struct err *e)
+{
+	bool is_quota;
+	uint64_t room = room_for_file(d, new->build_id, &is_quota);
+
+	if (debuginfo_unpack(new->body, fd, room, d->params.min_free, e))
+		return true;
+	if (e->kind == ERR_LIMIT && is_quota && strncmp(e->text, "max-debuginfo:", 14) == 0)
 		err_set(e, ERR_LIMIT,
-			"min-free: the disk has room for %llu bytes more, and the file has more",
-			(unsigned long long)room);
-	ok = ok && (fsync(fd) == 0 || err_system(e, "fsync", path));
-	close(fd);
-	return ok;
+			"max-disk: debug info may have a quarter of --max-disk, %llu bytes, of "
+			"which %llu are left, and the file has more",
+			(unsigned long long)most_bytes(d), (unsigned long long)room);
+	return false;
 }
 
 /* All files here, and those of the store with them. */
 static bool may_keep(struct debuginfo *d, uint64_t bytes, uint64_t old_bytes, struct err *e)
 {
-	uint64_t all = d->bytes + bytes - old_bytes, most = d->params.max_disk / DISK_SHARE;
-
-	if (d->params.max_disk && all > most)
-		return err_set(e, ERR_LIMIT,
-			       "max-disk: debug info would have %llu bytes, and may have a quarter "
-			       "of --max-disk, %llu",
-			       (unsigned long long)all, (unsigned long long)most);
-	return !d->params.may_grow || d->params.may_grow(d->params.ctx, all, e);
+	return !d->params.may_grow ||
+	       d->params.may_grow(d->params.ctx, d->bytes + bytes - old_bytes, e);
 }
 
 static bool sync_folder(const struct debuginfo *d, struct err *e)
@@ -329,38 +326,63 @@ static bool sync_folder(const struct debuginfo *d, struct err *e)
 	return ok;
 }
 
-/* The file at `path` takes its name, and the old one's place if there is one. */
+/* The file at `path` takes its name, and the old one's place if there is one. `x` is the table's,
+ * or is released. */
 static bool put_in_place(struct debuginfo *d, struct entry *x, const char *path, struct err *e)
 {
-	struct entry *old;
+	const struct entry *old;
+	bool is_durable, is_over;
 
-	if (rename(path, x->path) != 0)
-		return err_system(e, "rename", x->path);
+	if (rename(path, x->path) != 0) {
+		err_system(e, "rename", x->path);
+		entry_release(x);
+		return false;
+	}
+	is_durable = sync_folder(d, e);
 	pthread_mutex_lock(&d->lock);
 	old = entry_of(d, str_of(x->build_id));
-	if (old && strcmp(old->path, x->path) != 0)
-		unlink(old->path);
-	insert_entry(d, x);
+	is_over = old && strcmp(old->path, x->path) == 0; /* and the old one is gone */
+	if (is_durable || is_over) {
+		if (old && !is_over)
+			unlink(old->path);
+		insert_entry(d, x);
+	} else {
+		unlink(x->path);
+		entry_release(x);
+	}
 	pthread_mutex_unlock(&d->lock);
-	return sync_folder(d, e);
+	return is_durable;
 }
 
-static bool compare_and_keep(struct debuginfo *d, const struct debuginfo_new *new, struct entry *x,
-			     const char *path, enum debuginfo_put *how, struct err *e)
+static enum debuginfo_put compare(const struct entry *old, const struct entry *new)
+{
+	if (!old)
+		return DEBUGINFO_NEW;
+	return old->is_unreadable ||
+			       object_contents_rank(&new->has) > object_contents_rank(&old->has)
+		       ? DEBUGINFO_BETTER
+		       : DEBUGINFO_THERE;
+}
+
+static bool may_put(struct debuginfo *d, struct str build_id, const struct entry *x,
+		    enum debuginfo_put *how, struct err *e)
 {
 	const struct entry *old;
-	struct buf name = { 0 };
 	bool ok;
 
 	pthread_mutex_lock(&d->lock);
-	old = entry_of(d, new->build_id);
-	*how = !old								 ? DEBUGINFO_NEW
-	       : object_contents_rank(&x->has) > object_contents_rank(&old->has) ? DEBUGINFO_BETTER
-										 : DEBUGINFO_THERE;
+	old = entry_of(d, build_id);
+	*how = compare(old, x);
 	ok = *how == DEBUGINFO_THERE || may_keep(d, x->bytes, old ? old->bytes : 0, e);
 	pthread_mutex_unlock(&d->lock);
-	if (!ok || *how == DEBUGINFO_THERE)
-		return ok;
+	return ok;
+}
+
+static bool keep(struct debuginfo *d, const struct debuginfo_new *new, struct entry *x,
+		 const char *path, struct err *e)
+{
+	struct buf name = { 0 };
+
 	put_plain_name(&name, new->name);
 	buf_char(&name, '\0');
 	x->name = name.p;
@@ -370,17 +392,30 @@ static bool compare_and_keep(struct debuginfo *d, const struct debuginfo_new *ne
 		   x->name, '\0');
 	x->path = name.p;
 	x->is_fetched = new->is_fetched;
-	if (put_in_place(d, x, path, e))
-		return true;
-	entry_release(x);
-	return false;
+	return put_in_place(d, x, path, e);
+}
+
+/* What is of no use is found out before it costs a sync. */
+static bool write_and_keep(struct debuginfo *d, const struct debuginfo_new *new, const char *path,
+			   enum debuginfo_put *how, struct err *e)
+{
+	struct entry x = { 0 };
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	bool ok;
+
+	if (fd < 0)
+		return err_system(e, "open", path);
+	ok = write_new(d, new, fd, e) && inspect(path, new->build_id, &x, e) &&
+	     may_put(d, new->build_id, &x, how, e);
+	if (ok && *how != DEBUGINFO_THERE)
+		ok = fsync(fd) == 0 ? keep(d, new, &x, path, e) : err_system(e, "fsync", path);
+	close(fd);
+	return ok;
 }
 
 bool debuginfo_put(struct debuginfo *d, const struct debuginfo_new *new, enum debuginfo_put *how,
 		   struct err *e)
 {
-	struct entry x = { 0 };
-	char name[60];
 	char *path;
 	bool ok;
 
@@ -388,17 +423,11 @@ bool debuginfo_put(struct debuginfo *d, const struct debuginfo_new *new, enum de
 		return err_set(e, ERR_USAGE,
 			       "\"%.*s\" is no build id: %d to %d digits 0-9a-f, as file(1) tells",
 			       STR_ARG(new->build_id), DEBUGINFO_ID_MIN, DEBUGINFO_ID_MAX);
-	pthread_mutex_lock(&d->lock);
-	snprintf(name, sizeof(name), NEW_PREFIX "%llu", (unsigned long long)d->nnew++);
-	pthread_mutex_unlock(&d->lock);
-	path = join(d->dir, name);
-	ok = write_new(d, new, path, e) && inspect(path, new->build_id, &x, e);
-	if (ok) {
-		pthread_mutex_lock(&d->putting);
-		ok = compare_and_keep(d, new, &x, path, how, e);
-		pthread_mutex_unlock(&d->putting);
-	}
+	path = join(d->dir, NEW_NAME);
+	pthread_mutex_lock(&d->putting);
+	ok = write_and_keep(d, new, path, how, e);
 	unlink(path); /* if it is still there */
+	pthread_mutex_unlock(&d->putting);
 	free(path);
 	return ok;
 }
@@ -429,6 +458,17 @@ void debuginfo_use(struct debuginfo *d, struct str build_id)
 		x->used = time_now();
 		utimensat(AT_FDCWD, x->path, times, 0);
 	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+void debuginfo_unreadable(struct debuginfo *d, struct str build_id)
+{
+	struct entry *x;
+
+	pthread_mutex_lock(&d->lock);
+	x = entry_of(d, build_id);
+	if (x)
+		x->is_unreadable = true;
 	pthread_mutex_unlock(&d->lock);
 }
 

@@ -41,6 +41,7 @@ struct debuginfo_file {
 	struct object_contents has;
 	int64_t since, used; /* ns since 1970 */
 	const char *path;
+	bool is_unreadable; /* debuginfo_unreadable */
 };
 
 enum debuginfo_put { DEBUGINFO_NEW, DEBUGINFO_BETTER, DEBUGINFO_THERE };
@@ -58,6 +59,8 @@ bool debuginfo_find(struct debuginfo *d, struct str build_id, struct arena *a,
 		    struct debuginfo_file *out);
 /* It was needed now. */
 void debuginfo_use(struct debuginfo *d, struct str build_id);
+/* Whoever read it says that it is of no use: any other takes its place. */
+void debuginfo_unreadable(struct debuginfo *d, struct str build_id);
 /* In order of build ids. */
 size_t debuginfo_list(struct debuginfo *d, struct arena *a, struct debuginfo_file **files);
 /* False: there is none. */
@@ -73,7 +76,9 @@ void debuginfo_expire(struct debuginfo *d, int64_t before, const struct str *nee
 /* Is there one that is as old as that? Else nobody need find out what is needed. */
 bool debuginfo_has_old(struct debuginfo *d, int64_t before);
 
-/* Unpacks or copies into a file of at most max_bytes; for debuginfo_put and its fuzzer. */
-bool debuginfo_unpack(struct str body, int fd, uint64_t max_bytes, struct err *e);
+/* Unpacks or copies into a file of at most max_bytes, whose disk keeps min_free; for debuginfo_put
+ * and its fuzzer. */
+bool debuginfo_unpack(struct str body, int fd, uint64_t max_bytes, uint64_t min_free,
+		      struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /* debuginfo_unpack.c - what was uploaded becomes a file, a piece at a time. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -9,24 +10,40 @@
 
 enum {
 	PIECE = 256 << 10,
-	MAX_WINDOW_LOG = 27, /* of zstd: 128 MB of memory, as its own program allows */
+	LOOK_BYTES = 4 << 20, /* until it is looked again how full the disk is */
+	MAX_WINDOW_LOG = 27,  /* of zstd: 128 MB of memory, as its own program allows */
 };
 
 struct target {
 	int fd;
-	uint64_t nbytes, max_bytes;
+	uint64_t nbytes, max_bytes, min_free, next_look;
 };
+
+/* Others write to it, too. */
+static bool has_room(struct target *t, struct err *e)
+{
+	struct statvfs disk;
+
+	if (t->nbytes < t->next_look || fstatvfs(t->fd, &disk) != 0)
+		return true;
+	t->next_look = t->nbytes + LOOK_BYTES;
+	return (uint64_t)disk.f_bavail * disk.f_frsize >= t->min_free ||
+	       err_set(e, ERR_LIMIT, "min-free: the disk has no room for it");
+}
 
 static bool write_piece(struct target *t, const void *bytes, size_t n, struct err *e)
 {
 	const char *p = bytes;
 
-	t->nbytes += n;
-	if (t->nbytes > t->max_bytes)
+	if (t->nbytes + n > t->max_bytes)
 		return err_set(e, ERR_LIMIT, "max-debuginfo: it is larger than %llu bytes",
 			       (unsigned long long)t->max_bytes);
 	while (n) {
-		ssize_t done = write(t->fd, p, n);
+		ssize_t done;
+
+		if (!has_room(t, e))
+			return false;
+		done = write(t->fd, p, n < LOOK_BYTES ? n : LOOK_BYTES);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -36,6 +53,7 @@ static bool write_piece(struct target *t, const void *bytes, size_t n, struct er
 			return err_system(e, "write", "debuginfo");
 		p += done;
 		n -= (size_t)done;
+		t->nbytes += (size_t)done;
 	}
 	return true;
 }
@@ -97,9 +115,9 @@ static bool unpack_gzip(struct target *t, struct str body, struct err *e)
 	return ok;
 }
 
-bool debuginfo_unpack(struct str body, int fd, uint64_t max_bytes, struct err *e)
+bool debuginfo_unpack(struct str body, int fd, uint64_t max_bytes, uint64_t min_free, struct err *e)
 {
-	struct target t = { .fd = fd, .max_bytes = max_bytes };
+	struct target t = { .fd = fd, .max_bytes = max_bytes, .min_free = min_free };
 
 	if (str_has_prefix(body, STR("\x28\xb5\x2f\xfd")))
 		return unpack_zstd(&t, body, e);

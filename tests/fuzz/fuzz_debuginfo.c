@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	uint64_t address;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (debuginfo_unpack((struct str){ (const char *)data, n }, fd, MAX_BYTES, &e) &&
+	if (debuginfo_unpack((struct str){ (const char *)data, n }, fd, MAX_BYTES, 0, &e) &&
 	    object_open(&o, path, &e)) {
 		has = object_contents(&o);
 		object_contents_rank(&has);

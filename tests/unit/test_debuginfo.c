@@ -1,7 +1,10 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,13 +70,35 @@ static struct str make_file(char *file, enum with with)
 	return (struct str){ file, END };
 }
 
+/* ---- a disk: instead of the libc's */
+
+static atomic_int nsyncs, nsyncing, most_syncing;
+static atomic_bool folders_fail;
+
+int fsync(int fd)
+{
+	int now = ++nsyncing;
+	struct stat st;
+
+	nsyncs++;
+	if (now > most_syncing)
+		most_syncing = now;
+	usleep(1000);
+	nsyncing--;
+	if (folders_fail && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		errno = EIO;
+		return -1;
+	}
+	return 0;
+}
+
 /* ---- a folder */
 
 struct place {
 	char data[64];
 	struct debuginfo *d;
 	struct arena a;
-	uint64_t asked, most;
+	uint64_t asked, most, max_disk;
 	char file[END];
 };
 
@@ -90,10 +115,12 @@ static void reopen(struct place *p, uint64_t max_file)
 	struct err e;
 
 	debuginfo_close(p->d);
-	p->d = debuginfo_open(
-		&(struct debuginfo_params){
-			.data = p->data, .max_file = max_file, .may_grow = may_grow, .ctx = p },
-		&e);
+	p->d = debuginfo_open(&(struct debuginfo_params){ .data = p->data,
+							  .max_file = max_file,
+							  .max_disk = p->max_disk,
+							  .may_grow = may_grow,
+							  .ctx = p },
+			      &e);
 	if (!p->d)
 		fail_msg("%s", e.text);
 }
@@ -249,6 +276,122 @@ TEST(limits)
 	place_release(&p);
 }
 
+/* Zeros after the tables do not matter to an ELF file. */
+static struct str with_zeros(struct place *p, char *file, size_t zeros)
+{
+	char *bytes = arena_alloc(&p->a, END + zeros);
+
+	memcpy(bytes, file, END);
+	return (struct str){ bytes, END + zeros };
+}
+
+TEST(no_more_is_unpacked_than_may_be_kept)
+{
+	struct place p;
+
+	place_init(&p);
+	p.max_disk = UINT64_C(4) * (END + 100); /* a quarter is for files here */
+	reopen(&p, 1 << 20);
+	make_file(p.file, NAMES);
+	nsyncs = 0;
+	assert_true(strncmp(put(&p, with_zeros(&p, p.file, 101)), "max-disk: ", 10) == 0);
+	assert_int_equal(p.asked, 0);
+	assert_int_equal(nsyncs, 0);
+	assert_string_equal(put(&p, with_zeros(&p, p.file, 100)), "new");
+	make_file(p.file, LINES);
+	assert_string_equal(put(&p, with_zeros(&p, p.file, 100)), "better");
+	assert_int_equal(count_files(&p), 1);
+	place_release(&p);
+}
+
+TEST(what_is_refused_is_not_synced)
+{
+	struct place p;
+
+	place_init(&p);
+	nsyncs = 0;
+	put(&p, make_file(p.file, NOTHING));
+	assert_int_equal(nsyncs, 0);
+	put(&p, make_file(p.file, NAMES));
+	assert_int_equal(nsyncs, 2); /* the file and the folder */
+	put(&p, make_file(p.file, NAMES));
+	assert_int_equal(nsyncs, 2);
+	place_release(&p);
+}
+
+static void *put_some(void *ctx)
+{
+	struct place *p = ctx;
+	char file[END];
+	enum debuginfo_put how;
+	struct err e;
+
+	for (int i = 0; i < 10; i++) {
+		debuginfo_put(p->d,
+			      &(struct debuginfo_new){ .build_id = STR(ID),
+						       .name = STR("x"),
+						       .body = make_file(file, LINES) },
+			      &how, &e);
+		debuginfo_drop(p->d, STR(ID));
+	}
+	return NULL;
+}
+
+/* Together they would fill the disk before any of them is counted. */
+TEST(files_come_one_at_a_time)
+{
+	pthread_t threads[4];
+	struct place p;
+
+	place_init(&p);
+	most_syncing = 0;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, put_some, &p), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(most_syncing, 1);
+	place_release(&p);
+}
+
+TEST(a_folder_that_cannot_be_synced)
+{
+	struct debuginfo_file found;
+	struct debuginfo_stats stats;
+	struct place p;
+
+	place_init(&p);
+	folders_fail = true;
+	assert_non_null(strstr(put(&p, make_file(p.file, NAMES)), "fsync"));
+	assert_false(debuginfo_find(p.d, STR(ID), &p.a, &found));
+	assert_int_equal(count_files(&p), 0);
+	folders_fail = false;
+	assert_string_equal(put(&p, make_file(p.file, NAMES)), "new");
+	/* The old one is gone by then, so the new one is what there is. */
+	folders_fail = true;
+	assert_non_null(strstr(put(&p, make_file(p.file, LINES)), "fsync"));
+	folders_fail = false;
+	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found));
+	assert_true(found.has.has_lines && str_eq(found.build_id, STR(ID)));
+	debuginfo_stats(p.d, &stats);
+	assert_int_equal(stats.bytes, END);
+	place_release(&p);
+}
+
+TEST(what_cannot_be_read_is_replaced)
+{
+	struct debuginfo_file found;
+	struct place p;
+
+	place_init(&p);
+	put(&p, make_file(p.file, LINES));
+	debuginfo_unreadable(p.d, STR(ID));
+	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found) && found.is_unreadable);
+	assert_string_equal(put(&p, make_file(p.file, NAMES)), "better");
+	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found) && !found.is_unreadable);
+	assert_string_equal(put(&p, make_file(p.file, NAMES)), "there");
+	place_release(&p);
+}
+
 TEST(old_files_that_nobody_needs_go)
 {
 	struct str needed[] = { STR("00000000"), STR(ID) };
@@ -284,7 +427,7 @@ static struct str unpacked(struct place *p, struct str body, uint64_t max)
 
 	snprintf(path, sizeof(path), "%s/out", p->data);
 	fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-	if (!debuginfo_unpack(body, fd, max, &e)) {
+	if (!debuginfo_unpack(body, fd, max, 0, &e)) {
 		close(fd);
 		return str_of(str_dup(&p->a, str_of(e.text)));
 	}

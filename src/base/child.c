@@ -80,7 +80,7 @@ static bool spawn(const struct child_params *params, int in, int out, bool with_
 	struct buf path = { 0 };
 	int report[2], failure = 0;
 	pid_t parent = getpid();
-	bool ok = find_program(argv[0], &path, e);
+	bool ok = find_program(params->path ? params->path : argv[0], &path, e);
 
 	if (ok && pipe2(report, O_CLOEXEC) != 0)
 		ok = err_system(e, "pipe", argv[0]);

@@ -22,6 +22,7 @@ struct child_params {
 	size_t max_output;	 /* in bytes */
 	const atomic_bool *stop; /* or NULL; looked at every 50 ms */
 	const char *const *environment; /* NULL at the end; NULL: ours */
+	const char *path;		/* what is run, whatever argv[0] says; NULL: argv[0] */
 };
 
 /* Appends what the child prints to `out`, and waits for it. Fails if it cannot be started

@@ -12,8 +12,9 @@ static bool run(const char *line, struct str input, int64_t seconds, struct buf 
 {
 	const char *const argv[] = { "sh", "-c", line, NULL };
 
-	return child_run(&(struct child_params){ argv, input, seconds, 100u << 20, NULL, NULL },
-			 out, e);
+	return child_run(
+		&(struct child_params){ argv, input, seconds, 100u << 20, NULL, NULL, NULL }, out,
+		e);
 }
 
 static double now(void)
@@ -34,14 +35,28 @@ TEST(passes_bytes_through)
 	buf_release(&out);
 }
 
+TEST(a_program_may_be_called_differently)
+{
+	const char *const argv[] = { "other", "-c", "echo $0", NULL };
+	struct buf out = { 0 };
+	struct err e = { 0 };
+
+	assert_true(child_run(
+		&(struct child_params){
+			.argv = argv, .path = "/bin/sh", .max_seconds = 10, .max_output = 100 },
+		&out, &e));
+	assert_true(str_eq(buf_view(&out), STR("other\n")));
+	buf_release(&out);
+}
+
 TEST(a_missing_program_is_named_as_go_does)
 {
 	const char *const argv[] = { "no-such-program", NULL };
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(
-		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
+	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL, NULL },
+			       &out, &e));
 	assert_int_equal(e.kind, ERR_NOTFOUND);
 	assert_string_equal(e.text,
 			    "exec: \"no-such-program\": executable file not found in $PATH");
@@ -54,8 +69,8 @@ TEST(a_missing_path_is_named)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(
-		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
+	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL, NULL },
+			       &out, &e));
 	assert_string_equal(e.text,
 			    "exec: \"./no/such\": stat ./no/such: no such file or directory");
 	buf_release(&out);
@@ -71,8 +86,8 @@ TEST(a_file_that_is_no_program_fails_to_start)
 
 	assert_true(fd >= 0 && fchmod(fd, 0700) == 0 && write(fd, "\1\2\3", 3) == 3);
 	close(fd);
-	assert_false(
-		child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL }, &out, &e));
+	assert_false(child_run(&(struct child_params){ argv, STR(""), 10, 1, NULL, NULL, NULL },
+			       &out, &e));
 	unlink(path);
 	assert_non_null(strstr(e.text, "exec format error"));
 	buf_release(&out);
@@ -172,8 +187,8 @@ TEST(too_much_output_is_refused)
 	struct buf out = { 0 };
 	struct err e = { 0 };
 
-	assert_false(child_run(&(struct child_params){ argv, STR(""), 30, 1000000, NULL, NULL },
-			       &out, &e));
+	assert_false(child_run(
+		&(struct child_params){ argv, STR(""), 30, 1000000, NULL, NULL, NULL }, &out, &e));
 	assert_string_equal(e.text, "it printed more than 1000000 bytes");
 	buf_release(&out);
 }

@@ -1,5 +1,7 @@
 #include "base/escape.h"
 
+#include <string.h>
+
 #include "base/utf8.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
@@ -109,4 +111,30 @@ void json_put(struct buf *out, struct str s)
 	buf_char(out, '"');
 	escape_json(out, s);
 	buf_char(out, '"');
+}
+
+static bool is_plain_for_shell(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("_@%+=:,./-", c));
+}
+
+void escape_shell(struct buf *out, struct str s)
+{
+	bool is_plain = s.n > 0;
+
+	for (size_t i = 0; i < s.n; i++)
+		is_plain &= is_plain_for_shell(s.p[i]);
+	if (is_plain) {
+		buf_str(out, s);
+		return;
+	}
+	buf_char(out, '\'');
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] == '\'')
+			buf_puts(out, "'\\''");
+		else
+			buf_char(out, s.p[i]);
+	}
+	buf_char(out, '\'');
 }

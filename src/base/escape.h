@@ -1,5 +1,5 @@
-/* escape.h - any bytes as text of XML, of JSON and of HTML. What is no valid UTF-8 becomes U+FFFD
- * in the first two. */
+/* escape.h - any bytes as text of XML, of JSON and of HTML, and as a word of a shell. What is no
+ * valid UTF-8 becomes U+FFFD in the first two. */
 #ifndef BASE_ESCAPE_H
 #define BASE_ESCAPE_H
 
@@ -17,5 +17,7 @@ void escape_html(struct buf *out, struct str s);
 void escape_json(struct buf *out, struct str s);
 /* The same with its quotes. */
 void json_put(struct buf *out, struct str s);
+/* As one word of a POSIX shell, in quotes if it needs them. */
+void escape_shell(struct buf *out, struct str s);
 
 #endif

@@ -35,3 +35,13 @@ TEST(json_strings_are_escaped)
 	check(escape_json, STR("</script>]]>&"), "\\u003c/script\\u003e]]\\u003e\\u0026");
 	check(escape_json, STR("größe \xff"), "größe \xef\xbf\xbd");
 }
+
+TEST(words_of_a_shell_are_quoted)
+{
+	check(escape_shell, STR("/usr/bin/a-b_c.so.1"), "/usr/bin/a-b_c.so.1");
+	check(escape_shell, STR(""), "''");
+	check(escape_shell, STR("a b"), "'a b'");
+	check(escape_shell, STR("x;$(rm *)`"), "'x;$(rm *)`'");
+	check(escape_shell, STR("it's"), "'it'\\''s'");
+	check(escape_shell, STR("~"), "'~'");
+}

@@ -192,6 +192,11 @@ size_t arena_bytes(const struct arena *a)
 	return bytes;
 }
 
+size_t arena_used(const struct arena *a)
+{
+	return arena_bytes(a) - (size_t)(a->end - a->next);
+}
+
 void arena_reserve(struct arena *a, size_t bytes)
 {
 	a->kept = add_chunk(a, bytes + sizeof(struct arena_chunk) + 8);

@@ -33,6 +33,8 @@ void arena_join(struct arena *a, struct arena *from);
 void arena_release(struct arena *a);
 /* What it holds, touched or not. */
 size_t arena_bytes(const struct arena *a);
+/* What of it was asked for. */
+size_t arena_used(const struct arena *a);
 /* For one arena that serves many small tasks in turn: arena_reserve sets memory aside, arena_rewind
  * frees everything but keeps that, so that the next task does not ask the kernel for it again. */
 void arena_reserve(struct arena *a, size_t bytes);

@@ -8,7 +8,6 @@
 #include "server/gate.h"
 #include "server/log.h"
 #include "server/names.h"
-#include "web/web.h"
 
 static void put_contents(struct buf *out, const struct object_contents *c)
 {
@@ -44,6 +43,8 @@ static void put_file(struct buf *out, const struct debuginfo_file *f, const char
 	put_contents(out, &f->has);
 	json_time(out, "since", f->since);
 	json_time(out, "used", f->used);
+	if (f->is_unreadable)
+		buf_puts(out, ",\"unreadable\":true");
 	if (result)
 		buf_printf(out, ",\"result\":\"%s\"", result);
 	buf_char(out, '}');
@@ -91,8 +92,6 @@ static bool upload(struct request *q, struct str build_id, const char **result, 
 	*result = results[how];
 	if (how != DEBUGINFO_THERE) {
 		names_changed(s->names, build_id);
-		while (web_site_shed(s->site)) /* what is being shown has no names */
-			;
 		log_info("%s uploaded debug info of %.*s (%.*s)", who(q), STR_ARG(name),
 			 STR_ARG(build_id));
 	}
@@ -109,7 +108,7 @@ static bool drop(struct request *q, struct str build_id)
 		return false;
 	names_changed(s->names, build_id);
 	debuginfo_stats(s->debuginfo, &stats);
-	store_set_others(s->store, stats.bytes, &ignored);
+	store_set_others(s->store, stats.bytes + names_disk_bytes(s->names), &ignored);
 	log_info("%s dropped debug info of %.*s", who(q), STR_ARG(build_id));
 	return true;
 }

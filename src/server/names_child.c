@@ -1,15 +1,15 @@
 #include "server/names_child.h"
 
-#include <limits.h>
+#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/child.h"
+#include "store/store.h"
 #include "symbol/symbol.h"
 
 enum {
 	MAX_SECONDS = 60,
-	MAX_ANSWER = 256 << 20,
+	MAX_ANSWER = 32 << 20,
 	MAX_QUESTION = 256 << 20,
 	MAX_DATA_MB = 2048,
 };
@@ -88,11 +88,13 @@ static bool read_answer(struct str answer, size_t n, struct arena *a, struct str
 bool names_child_ask(const struct names_job *job, struct arena *a, struct strings *strings,
 		     struct profile *out, struct err *e)
 {
-	char self[PATH_MAX] = "", *id = str_dup(a, job->build_id);
-	const char *argv[] = { job->program, "debuginfo", "names", job->path, id, NULL };
+	const char *id = str_dup(a, job->build_id);
+	const char *argv[] = { "kiln", "debuginfo", "names", job->path, id, NULL };
 	/* Nothing of ours: neither the agent (LD_PRELOAD) nor other servers to ask. */
 	const char *const environment[] = { "LC_ALL=C", NULL };
+	/* By its name, this program may be another one since it was upgraded, or none. */
 	struct child_params params = { .argv = argv,
+				       .path = job->program ? job->program : "/proc/self/exe",
 				       .environment = environment,
 				       .max_seconds = MAX_SECONDS,
 				       .max_output = MAX_ANSWER,
@@ -101,8 +103,6 @@ bool names_child_ask(const struct names_job *job, struct arena *a, struct string
 	struct buf question = { 0 }, answer = { 0 };
 	bool ok;
 
-	if (!argv[0] && readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
-		argv[0] = self;
 	profile_encode(&question, &p);
 	params.input = buf_view(&question);
 	ok = child_run(&params, &answer, e) ||
@@ -128,6 +128,22 @@ static void limit_myself(void)
 #endif
 }
 
+/* Of frames that are too many, those in the middle are left out: files may claim any number. */
+static void put_frames(struct profile_names *names, uint32_t location,
+		       const struct symbol_frame *frames, size_t n)
+{
+	struct symbol_frame some[STORE_MAX_FRAMES];
+
+	if (n > STORE_MAX_FRAMES) {
+		memcpy(some, frames, sizeof(some));
+		some[STORE_MAX_FRAMES - 1] = frames[n - 1];
+		frames = some;
+		n = STORE_MAX_FRAMES;
+	}
+	if (n)
+		profile_names_put(names, location, frames, n);
+}
+
 static void name_locations(struct arena *a, struct profile *p, struct symbolizer *s)
 {
 	const struct object *o = symbolizer_object(s);
@@ -137,14 +153,13 @@ static void name_locations(struct arena *a, struct profile *p, struct symbolizer
 	for (uint32_t i = 0; i < p->nlocations; i++) {
 		const struct mapping *m = &p->mappings[p->locations[i].mapping];
 		struct object_place place = { m->start, m->limit, m->offset, STR("") };
-		const struct symbol_frame *frames;
+		const struct symbol_frame *frames = NULL;
 		uint64_t address;
 		size_t n = 0;
 
 		if (object_debug_address(o, &place, p->locations[i].address, &address, &ignored))
 			n = symbolizer_find(s, address, &frames);
-		if (n)
-			profile_names_put(names, i, frames, n);
+		put_frames(names, i, frames, n);
 	}
 	profile_names_end(names);
 }

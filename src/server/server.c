@@ -201,11 +201,11 @@ static bool count_debuginfo(void *ctx, uint64_t bytes, struct err *e)
 {
 	struct server *s = ctx;
 
-	return store_set_others(s->store, bytes, e);
+	return store_set_others(s->store, bytes + names_disk_bytes(s->names), e);
 }
 
 /* Debug info of binaries that no profile has any more goes. */
-static void tidy_debuginfo(void *ctx)
+static void tidy_debuginfo(void *ctx, uint64_t names_bytes)
 {
 	struct server *s = ctx;
 	int64_t before = time_now() - s->options->keep_debuginfo;
@@ -222,16 +222,28 @@ static void tidy_debuginfo(void *ctx)
 			log_error("which debug info is needed cannot be told: %s", e.text);
 	}
 	debuginfo_stats(s->debuginfo, &stats);
-	store_set_others(s->store, stats.bytes, &e); /* also what was refused meanwhile */
+	/* Also what was refused meanwhile. */
+	store_set_others(s->store, stats.bytes + names_bytes, &e);
 	arena_release(&a);
 }
 
-static bool open_names(struct server *s, struct err *e)
+/* What is being shown has names of before. */
+static void shed_views(void *ctx)
 {
+	struct server *s = ctx;
+
+	while (web_site_shed(s->site))
+		;
+}
+
+static bool open_names(struct server *s, struct arena *a, struct err *e)
+{
+	enum { DISK_SHARE = 32, MAX_DISK = 512 << 20 };
 	const struct server_options *o = s->options;
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	int64_t tidy_ms = o->keep_debuginfo / 4 / 1000000;
 	struct debuginfo_stats stats;
+	struct buf dir = { 0 };
 	struct err ignored;
 
 	s->debuginfo =
@@ -244,13 +256,17 @@ static bool open_names(struct server *s, struct err *e)
 			       e);
 	if (!s->debuginfo)
 		return false;
+	buf_printf(&dir, "%s/names%c", o->data, '\0');
 	s->names = names_new(&(struct names_params){
 		.files = s->debuginfo,
 		.is_local = o->symbolize_local,
 		.urls = o->debuginfod && urls ? urls : "",
 		.max_bytes = limits_store_memory(o) / NAMES_SHARE,
+		.dir = arena_adopt(a, dir.p),
+		.max_disk = o->max_disk ? (uint64_t)o->max_disk / DISK_SHARE : MAX_DISK,
 		.max_file = (uint64_t)o->max_debuginfo,
 		.tidy = tidy_debuginfo,
+		.changed = shed_views,
 		.ctx = s,
 		.tidy_ms = tidy_ms < MIN_TIDY_MS   ? MIN_TIDY_MS
 			   : tidy_ms > MAX_TIDY_MS ? MAX_TIDY_MS
@@ -258,7 +274,8 @@ static bool open_names(struct server *s, struct err *e)
 	});
 	store_set_namer(s->store, names_namer(s->names));
 	debuginfo_stats(s->debuginfo, &stats);
-	store_set_others(s->store, stats.bytes, &ignored); /* it is there already */
+	/* It is there already. */
+	store_set_others(s->store, stats.bytes + names_disk_bytes(s->names), &ignored);
 	return true;
 }
 
@@ -287,7 +304,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	if (ok)
 		viewer_open(&s);
 	s.store = ok ? open_store(options, &a, e) : NULL;
-	ok = s.store && open_names(&s, e);
+	ok = s.store && open_names(&s, &a, e);
 	if (ok) {
 		self_start(&s);
 		scrape_open(&s);

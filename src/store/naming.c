@@ -13,11 +13,22 @@ uint64_t naming_generation(const struct store_namer *by)
 	return by ? by->generation(by->ctx) : 0;
 }
 
+/* Names may come while the question is still being asked. */
+static void note_begin(struct naming *n)
+{
+	if (!n->since)
+		n->since = n->by->nfound(n->by->ctx) + 1;
+}
+
 bool naming_wait(struct naming *n)
 {
-	bool is_worth_it = n->nmissing && n->by->wait(n->by->ctx);
+	bool is_worth_it = n->nmissing;
 
-	n->nmissing = 0;
+	if (is_worth_it) {
+		n->by->wait(n->by->ctx);
+		is_worth_it = n->by->nfound(n->by->ctx) + 1 != n->since;
+	}
+	n->nmissing = n->since = 0;
 	return is_worth_it;
 }
 
@@ -57,7 +68,7 @@ static struct store_binary **find_binaries(const struct store_namer *by, const s
 
 static uint32_t find_location(struct naming *n, const struct profile *p,
 			      struct store_binary *const *binaries, uint32_t location,
-			      const struct profile_frame **frames)
+			      struct profile_frame *frames)
 {
 	const struct location *l = &p->locations[location];
 	const struct mapping *m;
@@ -75,14 +86,15 @@ static uint32_t find_location(struct naming *n, const struct profile *p,
 /* Only asks: how many have names? */
 static uint32_t ask(struct naming *n, const struct profile *p)
 {
-	const struct profile_frame *frames;
+	struct profile_frame frames[STORE_MAX_FRAMES];
 	struct store_binary **binaries;
 	uint32_t nbinaries, nfound = 0;
 
+	note_begin(n);
 	n->by->begin(n->by->ctx);
 	binaries = find_binaries(n->by, p, &nbinaries);
 	for (uint32_t i = 0; nbinaries && i < p->nlocations; i++)
-		nfound += find_location(n, p, binaries, i, &frames) > 0;
+		nfound += find_location(n, p, binaries, i, frames) > 0;
 	n->by->end(n->by->ctx);
 	free(binaries);
 	return nfound;
@@ -90,7 +102,7 @@ static uint32_t ask(struct naming *n, const struct profile *p)
 
 static void put(struct naming *n, struct arena *a, struct profile *p)
 {
-	const struct profile_frame *frames;
+	struct profile_frame frames[STORE_MAX_FRAMES];
 	struct profile_names *names;
 	struct store_binary **binaries;
 	uint32_t nbinaries;
@@ -99,7 +111,7 @@ static void put(struct naming *n, struct arena *a, struct profile *p)
 	binaries = find_binaries(n->by, p, &nbinaries);
 	names = profile_names_begin(a, p);
 	for (uint32_t i = 0; i < p->nlocations; i++) {
-		uint32_t nframes = find_location(n, p, binaries, i, &frames);
+		uint32_t nframes = find_location(n, p, binaries, i, frames);
 
 		if (!nframes || !profile_names_location(names, i, nframes))
 			continue;
@@ -152,11 +164,13 @@ void naming_profile(const struct store_namer *by, struct arena *a, struct profil
 
 void book_naming_begin(struct book_naming *x, struct naming *n, const struct book *b)
 {
-	*x = (struct book_naming){ .n = n && n->by ? n : NULL, .b = b };
+	x->n = n && n->by ? n : NULL;
+	x->b = b;
 	if (!x->n)
 		return;
 	x->binaries = xcalloc(b->mappings.n + 1, sizeof(*x->binaries));
 	x->states = xcalloc(b->mappings.n + 1, sizeof(*x->states));
+	note_begin(n);
 	n->by->begin(n->by->ctx);
 }
 
@@ -205,6 +219,7 @@ uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 	if (!x->n || l->mapping == NONE || !ask_mapping(x, l->mapping))
 		return 0;
 	x->n->nasked++;
+	*frames = x->frames;
 	binary = x->binaries[l->mapping];
 	if (!binary)
 		return 0;
@@ -212,7 +227,7 @@ uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 	return x->n->by->find(x->n->by->ctx, binary,
 			      &(struct store_place){
 				      .address = l->address, .size = m->size, .offset = m->offset },
-			      frames, &x->n->nmissing);
+			      x->frames, &x->n->nmissing);
 }
 
 struct str book_naming_readable(struct book_naming *x, uint32_t function)

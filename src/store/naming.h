@@ -21,6 +21,7 @@ struct book;
 struct naming {
 	const struct store_namer *by; /* NULL: nobody */
 	uint64_t nmissing;	      /* addresses that may have names in a while */
+	uint64_t since;		      /* nfound when it began, + 1 */
 	uint64_t nasked; /* addresses of books whose names are the namer's to tell, if it can */
 };
 
@@ -38,11 +39,12 @@ struct book_naming {
 	const struct book *b;
 	struct store_binary **binaries; /* of each mapping */
 	unsigned char *states;
+	struct profile_frame frames[STORE_MAX_FRAMES]; /* of the last that was found */
 };
 void book_naming_begin(struct book_naming *x, struct naming *n, const struct book *b);
 void book_naming_end(struct book_naming *x);
-/* Frames, innermost first, that stay until book_naming_end; 0: the location's own are to be used.
- */
+/* Frames, innermost first, that stay until the next one is asked for, and their texts until
+ * book_naming_end; 0: the location's own are to be used. */
 uint32_t book_naming_find(struct book_naming *x, uint32_t location,
 			  const struct profile_frame **frames);
 /* The name of a function that was pushed as linkers know it, as people read it; p == NULL: it is to

@@ -47,6 +47,7 @@ struct store_binary; /* the namer's own */
 /* Who knows names of addresses that came without: sums, and what is told of functions, have them.
  * What was pushed stays as it is, and so does what was named by whoever pushed it. Called from any
  * thread. */
+enum { STORE_MAX_FRAMES = 64 };
 struct store_namer {
 	void *ctx;
 	/* From `begin` to `end`, in which nobody waits, what was found stays. */
@@ -54,12 +55,14 @@ struct store_namer {
 	void (*end)(void *ctx);
 	/* NULL: nothing is known of it, nor will be soon. */
 	struct store_binary *(*binary)(void *ctx, struct str build_id, struct str file);
-	/* How many frames there are, innermost first. 0: none; if there may be some in a while,
-	 * *nmissing goes up. */
+	/* How many frames there are, innermost first; `frames` has room for STORE_MAX_FRAMES. 0:
+	 * none; if there may be some in a while, *nmissing goes up. */
 	uint32_t (*find)(void *ctx, struct store_binary *b, const struct store_place *place,
-			 const struct profile_frame **frames, uint64_t *nmissing);
-	/* Waits a while for what was missing; true: some of it is there now. */
-	bool (*wait)(void *ctx);
+			 struct profile_frame *frames, uint64_t *nmissing);
+	/* Waits a while for what was missing. */
+	void (*wait)(void *ctx);
+	/* How many addresses have got names so far; cheap. */
+	uint64_t (*nfound)(void *ctx);
 	/* A name that linkers know as people read it, between `begin` and `end`; p == NULL: it is
 	 * no such name. */
 	struct str (*readable)(void *ctx, struct str name);

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import time
@@ -410,6 +411,18 @@ def hostile():
     equal(server.stop(), 0)
 
 
+def upgraded():
+    """The program that the server is may have been replaced, or be gone."""
+    program = path("kiln-old")
+    shutil.copy(KILN, program)
+    server = Server(program=program)
+    os.remove(program)
+    push(server)
+    upload(server, "shop.full")
+    equal(table(merged(server)), local(native(), "shop.full"))
+    equal(server.stop(), 0)
+
+
 def roles():
     with open(path("tokens"), "w") as f:
         f.write("".join("%s %s %s\n" % (roles, SECRETS[name], name) for name, roles in ROLES.items()))
@@ -521,6 +534,7 @@ check("debug files without code will do", debug_file)
 check("the server is a debuginfod server, and asks others", debuginfod)
 check("local files, if they may be used and are of the build", local_files)
 check("hostile debug info costs names at most", hostile)
+check("a server whose program was replaced still has names", upgraded)
 check("roles", roles)
 check("what nothing needs is dropped", expiry)
 check("the command", commands)

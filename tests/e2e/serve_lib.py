@@ -39,11 +39,11 @@ def clean_up():
 class Server:
     """kiln serve with a folder of its own, unless `data` is given, at a port that is free. `before` starts it."""
 
-    def __init__(self, *args, data=None, env=None, listen="localhost:0", wait=True, before=()):
+    def __init__(self, *args, data=None, env=None, listen="localhost:0", wait=True, before=(), program=KILN):
         self.data = data or "%s/data%d" % (TMP, next(names))
         self.lines = []
         args = ["--data", self.data] * (data != "") + ["--listen", listen] * bool(listen) + list(args)
-        self.process = subprocess.Popen([*before, KILN, "serve", *args], stderr=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([*before, program, "serve", *args], stderr=subprocess.PIPE, text=True,
                                         errors="replace", env={**os.environ, **(env or {})})
         running.add(self)
         self.port = None

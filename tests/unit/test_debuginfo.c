@@ -13,62 +13,9 @@
 
 #include "base/small_file.h"
 #include "server/debuginfo.h"
-#include "symbol/elf.h"
+#include "small_elf.h"
 
-/* A file of a few hundred bytes: a header, a note with a build id, and maybe a table of symbols and
- * sections that are called as those of DWARF are. */
-enum { NOTE = 64 + 56, ID_BYTES = 8, SECTIONS = 256, SYMBOLS = 800, TEXTS = 1000, END = 1200 };
-#define ID "0102030405060708"
-
-static void put_section(char *file, int i, uint32_t name, uint32_t type, uint64_t offset,
-			uint64_t size)
-{
-	Elf64_Shdr s = { .sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = size };
-
-	s.sh_link = type == SHT_SYMTAB ? 2 : 0;
-	memcpy(file + SECTIONS + (size_t)i * sizeof(s), &s, sizeof(s));
-}
-
-enum with { NOTHING, NAMES, LINES };
-
-static struct str make_file(char *file, enum with with)
-{
-	static const char texts[] = "\0.symtab\0.strtab\0.debug_info\0.debug_line\0f";
-	Elf64_Ehdr h = { .e_type = ET_DYN,
-			 .e_machine = EM_X86_64,
-			 .e_version = EV_CURRENT,
-			 .e_phoff = 64,
-			 .e_phentsize = sizeof(Elf64_Phdr),
-			 .e_phnum = 1,
-			 .e_shentsize = sizeof(Elf64_Shdr) };
-	Elf64_Phdr p = {
-		.p_type = PT_NOTE, .p_offset = NOTE, .p_filesz = 16 + ID_BYTES, .p_align = 4
-	};
-	Elf64_Sym f = { .st_name = 41, .st_value = 16, .st_size = 4, .st_shndx = 1 };
-	uint32_t note[3] = { 4, ID_BYTES, NT_GNU_BUILD_ID };
-
-	memset(file, 0, END);
-	memcpy(h.e_ident, ELFMAG, SELFMAG);
-	h.e_ident[EI_CLASS] = ELFCLASS64;
-	h.e_ident[EI_DATA] = ELFDATA2LSB;
-	h.e_ident[EI_VERSION] = EV_CURRENT;
-	if (with) {
-		h.e_shoff = SECTIONS;
-		h.e_shnum = 5;
-		h.e_shstrndx = 2;
-		put_section(file, 1, 1, SHT_SYMTAB, SYMBOLS, 2 * sizeof(f));
-		put_section(file, 2, 9, SHT_STRTAB, TEXTS, sizeof(texts));
-		put_section(file, 3, 17, SHT_PROGBITS, TEXTS, with == LINES ? 8 : 0);
-		put_section(file, 4, 29, SHT_PROGBITS, TEXTS, with == LINES ? 8 : 0);
-		memcpy(file + SYMBOLS + sizeof(f), &f, sizeof(f));
-		memcpy(file + TEXTS, texts, sizeof(texts));
-	}
-	memcpy(file, &h, sizeof(h));
-	memcpy(file + 64, &p, sizeof(p));
-	memcpy(file + NOTE, note, sizeof(note));
-	memcpy(file + NOTE + 12, "GNU\0\1\2\3\4\5\6\7\10", 4 + ID_BYTES);
-	return (struct str){ file, END };
-}
+#define ID SMALL_ELF_ID
 
 /* ---- a disk: instead of the libc's */
 
@@ -99,7 +46,7 @@ struct place {
 	struct debuginfo *d;
 	struct arena a;
 	uint64_t asked, most, max_disk;
-	char file[END];
+	char file[SMALL_ELF_BYTES];
 };
 
 static bool may_grow(void *ctx, uint64_t bytes, struct err *e)
@@ -181,17 +128,17 @@ TEST(more_takes_the_place_of_less)
 
 	place_init(&p);
 	assert_false(debuginfo_find(p.d, STR(ID), &p.a, &found));
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "new");
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "there");
-	assert_string_equal(put(&p, make_file(p.file, LINES)), "better");
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "there");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "new");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "there");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_LINES)), "better");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "there");
 	assert_int_equal(count_files(&p), 1);
 	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found));
 	assert_true(found.has.has_lines && found.has.has_symbols && !found.has.is_loadable);
 	assert_true(str_eq(found.name, STR("sh_op")));
 	debuginfo_stats(p.d, &stats);
 	assert_int_equal(stats.nfiles, 1);
-	assert_int_equal(stats.bytes, END);
+	assert_int_equal(stats.bytes, SMALL_ELF_BYTES);
 	place_release(&p);
 }
 
@@ -203,16 +150,16 @@ TEST(files_are_there_after_a_restart)
 	int fd;
 
 	place_init(&p);
-	put(&p, make_file(p.file, NAMES));
+	put(&p, small_elf(p.file, ELF_NAMES));
 	/* What a crash leaves: one that was being written, one that was to be replaced. */
 	snprintf(path, sizeof(path), "%s/debuginfo/.new-0", p.data);
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	assert_int_equal(write(fd, "x", 1), 1);
 	close(fd);
-	make_file(p.file, LINES);
+	small_elf(p.file, ELF_LINES);
 	snprintf(path, sizeof(path), "%s/debuginfo/" ID ".d.other", p.data);
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	assert_int_equal(write(fd, p.file, END), END);
+	assert_int_equal(write(fd, p.file, SMALL_ELF_BYTES), SMALL_ELF_BYTES);
 	close(fd);
 	reopen(&p, 1 << 20);
 	assert_int_equal(count_files(&p), 1);
@@ -232,13 +179,13 @@ TEST(what_is_no_such_file_is_refused)
 	struct err e;
 
 	place_init(&p);
-	assert_non_null(strstr(put(&p, make_file(p.file, NOTHING)), "has no symbols"));
-	make_file(p.file, NAMES);
+	assert_non_null(strstr(put(&p, small_elf(p.file, ELF_NOTHING)), "has no symbols"));
+	small_elf(p.file, ELF_NAMES);
 	assert_non_null(strstr(put(&p, (struct str){ p.file, 60 }), "no whole ELF"));
 	assert_non_null(strstr(put(&p, (struct str){ p.file, 300 }), "no whole ELF"));
 	assert_non_null(strstr(put(&p, STR("hello")), "is no ELF file"));
-	p.file[NOTE + 16] ^= 1;
-	assert_non_null(strstr(put(&p, (struct str){ p.file, END }), "not " ID));
+	p.file[SMALL_ELF_NOTE + 16] ^= 1;
+	assert_non_null(strstr(put(&p, (struct str){ p.file, SMALL_ELF_BYTES }), "not " ID));
 	assert_false(debuginfo_put(
 		p.d, &(struct debuginfo_new){ .build_id = STR("../../x"), .name = STR("x") }, &how,
 		&e));
@@ -262,27 +209,27 @@ TEST(limits)
 	struct place p;
 
 	place_init(&p);
-	p.most = END - 1;
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "max-disk: full");
-	assert_int_equal(p.asked, END);
-	p.most = END;
-	reopen(&p, END - 1);
-	assert_non_null(strstr(put(&p, make_file(p.file, NAMES)), "max-debuginfo: "));
-	reopen(&p, END);
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "new");
+	p.most = SMALL_ELF_BYTES - 1;
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "max-disk: full");
+	assert_int_equal(p.asked, SMALL_ELF_BYTES);
+	p.most = SMALL_ELF_BYTES;
+	reopen(&p, SMALL_ELF_BYTES - 1);
+	assert_non_null(strstr(put(&p, small_elf(p.file, ELF_NAMES)), "max-debuginfo: "));
+	reopen(&p, SMALL_ELF_BYTES);
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "new");
 	/* The old one's room is the new one's. */
-	assert_string_equal(put(&p, make_file(p.file, LINES)), "better");
-	assert_int_equal(p.asked, END);
+	assert_string_equal(put(&p, small_elf(p.file, ELF_LINES)), "better");
+	assert_int_equal(p.asked, SMALL_ELF_BYTES);
 	place_release(&p);
 }
 
 /* Zeros after the tables do not matter to an ELF file. */
 static struct str with_zeros(struct place *p, char *file, size_t zeros)
 {
-	char *bytes = arena_alloc(&p->a, END + zeros);
+	char *bytes = arena_alloc(&p->a, SMALL_ELF_BYTES + zeros);
 
-	memcpy(bytes, file, END);
-	return (struct str){ bytes, END + zeros };
+	memcpy(bytes, file, SMALL_ELF_BYTES);
+	return (struct str){ bytes, SMALL_ELF_BYTES + zeros };
 }
 
 TEST(no_more_is_unpacked_than_may_be_kept)
@@ -290,15 +237,15 @@ TEST(no_more_is_unpacked_than_may_be_kept)
 	struct place p;
 
 	place_init(&p);
-	p.max_disk = UINT64_C(4) * (END + 100); /* a quarter is for files here */
+	p.max_disk = UINT64_C(4) * (SMALL_ELF_BYTES + 100); /* a quarter is for files here */
 	reopen(&p, 1 << 20);
-	make_file(p.file, NAMES);
+	small_elf(p.file, ELF_NAMES);
 	nsyncs = 0;
 	assert_true(strncmp(put(&p, with_zeros(&p, p.file, 101)), "max-disk: ", 10) == 0);
 	assert_int_equal(p.asked, 0);
 	assert_int_equal(nsyncs, 0);
 	assert_string_equal(put(&p, with_zeros(&p, p.file, 100)), "new");
-	make_file(p.file, LINES);
+	small_elf(p.file, ELF_LINES);
 	assert_string_equal(put(&p, with_zeros(&p, p.file, 100)), "better");
 	assert_int_equal(count_files(&p), 1);
 	place_release(&p);
@@ -310,11 +257,11 @@ TEST(what_is_refused_is_not_synced)
 
 	place_init(&p);
 	nsyncs = 0;
-	put(&p, make_file(p.file, NOTHING));
+	put(&p, small_elf(p.file, ELF_NOTHING));
 	assert_int_equal(nsyncs, 0);
-	put(&p, make_file(p.file, NAMES));
+	put(&p, small_elf(p.file, ELF_NAMES));
 	assert_int_equal(nsyncs, 2); /* the file and the folder */
-	put(&p, make_file(p.file, NAMES));
+	put(&p, small_elf(p.file, ELF_NAMES));
 	assert_int_equal(nsyncs, 2);
 	place_release(&p);
 }
@@ -322,7 +269,7 @@ TEST(what_is_refused_is_not_synced)
 static void *put_some(void *ctx)
 {
 	struct place *p = ctx;
-	char file[END];
+	char file[SMALL_ELF_BYTES];
 	enum debuginfo_put how;
 	struct err e;
 
@@ -330,7 +277,7 @@ static void *put_some(void *ctx)
 		debuginfo_put(p->d,
 			      &(struct debuginfo_new){ .build_id = STR(ID),
 						       .name = STR("x"),
-						       .body = make_file(file, LINES) },
+						       .body = small_elf(file, ELF_LINES) },
 			      &how, &e);
 		debuginfo_drop(p->d, STR(ID));
 	}
@@ -361,19 +308,19 @@ TEST(a_folder_that_cannot_be_synced)
 
 	place_init(&p);
 	folders_fail = true;
-	assert_non_null(strstr(put(&p, make_file(p.file, NAMES)), "fsync"));
+	assert_non_null(strstr(put(&p, small_elf(p.file, ELF_NAMES)), "fsync"));
 	assert_false(debuginfo_find(p.d, STR(ID), &p.a, &found));
 	assert_int_equal(count_files(&p), 0);
 	folders_fail = false;
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "new");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "new");
 	/* The old one is gone by then, so the new one is what there is. */
 	folders_fail = true;
-	assert_non_null(strstr(put(&p, make_file(p.file, LINES)), "fsync"));
+	assert_non_null(strstr(put(&p, small_elf(p.file, ELF_LINES)), "fsync"));
 	folders_fail = false;
 	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found));
 	assert_true(found.has.has_lines && str_eq(found.build_id, STR(ID)));
 	debuginfo_stats(p.d, &stats);
-	assert_int_equal(stats.bytes, END);
+	assert_int_equal(stats.bytes, SMALL_ELF_BYTES);
 	place_release(&p);
 }
 
@@ -383,12 +330,12 @@ TEST(what_cannot_be_read_is_replaced)
 	struct place p;
 
 	place_init(&p);
-	put(&p, make_file(p.file, LINES));
+	put(&p, small_elf(p.file, ELF_LINES));
 	debuginfo_unreadable(p.d, STR(ID));
 	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found) && found.is_unreadable);
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "better");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "better");
 	assert_true(debuginfo_find(p.d, STR(ID), &p.a, &found) && !found.is_unreadable);
-	assert_string_equal(put(&p, make_file(p.file, NAMES)), "there");
+	assert_string_equal(put(&p, small_elf(p.file, ELF_NAMES)), "there");
 	place_release(&p);
 }
 
@@ -399,7 +346,7 @@ TEST(old_files_that_nobody_needs_go)
 	struct place p;
 
 	place_init(&p);
-	put(&p, make_file(p.file, NAMES));
+	put(&p, small_elf(p.file, ELF_NAMES));
 	assert_false(debuginfo_has_old(p.d, 1000));
 	debuginfo_expire(p.d, 1000, NULL, 0);
 	assert_int_equal(count_files(&p), 1);

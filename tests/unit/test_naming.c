@@ -45,7 +45,7 @@ static struct store_binary *binary(void *ctx, struct str build_id, struct str fi
 }
 
 static uint32_t find(void *ctx, struct store_binary *b, const struct store_place *place,
-		     const struct profile_frame **frames, uint64_t *nmissing)
+		     struct profile_frame *frames, uint64_t *nmissing)
 {
 	struct fake *f = ctx;
 
@@ -55,18 +55,22 @@ static uint32_t find(void *ctx, struct store_binary *b, const struct store_place
 	f->nasked++;
 	if (!f->is_ready)
 		++*nmissing;
-	*frames = low;
+	memcpy(frames, low, sizeof(low));
 	return f->is_ready && place->address < 0x100 ? 2 : 0;
 }
 
-static bool wait_for(void *ctx)
+static void wait_for(void *ctx)
 {
 	struct fake *f = ctx;
 
 	assert_false(f->is_inside);
 	f->nwaits++;
 	f->is_ready |= f->comes_later;
-	return f->is_ready;
+}
+
+static uint64_t nfound(void *ctx)
+{
+	return ((struct fake *)ctx)->is_ready ? 2 : 0;
 }
 
 static struct str readable(void *ctx, struct str name)
@@ -144,8 +148,8 @@ static void place_init(struct place *p)
 	assert_non_null(mkdtemp(p->dir));
 	p->store = store_open(&(struct store_params){ .dir = p->dir, .max_memory = 64 << 20 }, &e);
 	assert_non_null(p->store);
-	p->fake.namer = (struct store_namer){ &p->fake, begin,	  end,	    binary,
-					      find,	wait_for, readable, generation };
+	p->fake.namer = (struct store_namer){ &p->fake, begin,	end,	  binary,    find,
+					      wait_for, nfound, readable, generation };
 	store_set_namer(p->store, &p->fake.namer);
 }
 

@@ -3,13 +3,15 @@
  * All that it asks for at once belongs to one binary, which was loaded at one place. Books know
  * where binaries were, and at which of their addresses there is what. So the binary and place under
  * which most addresses are known is taken for the one that is meant: first in each book, then among
- * all. What is known there without a name may have one in another profile of the same binary.
+ * all. What is known there without a name may have one in another profile of the same binary, or
+ * one that was found later.
  */
 #include <stdlib.h>
 
 #include "base/map.h"
 #include "base/stop.h"
 #include "store/inside.h"
+#include "store/naming.h"
 #include "store/tables.h"
 
 enum {
@@ -30,6 +32,7 @@ struct asked {
 struct spot {
 	uint64_t offset;
 	uint32_t binary, name; /* name 0: none */
+	uint32_t location;     /* the first that is there */
 };
 
 struct place {
@@ -44,6 +47,7 @@ struct atlas {
 	vec(struct spot) spots;
 	vec(struct place) places;
 	struct map map;
+	struct book_naming naming;
 };
 
 struct lookup {
@@ -52,6 +56,7 @@ struct lookup {
 	struct arena *a;
 	struct asked *asked; /* in order of address */
 	size_t n, nknown;
+	struct naming naming;
 };
 
 /* ---- books */
@@ -84,9 +89,10 @@ static uint32_t name_of(const struct book *b, const struct book_location *l)
 	return function == NONE ? 0 : b->functions.at[function].name;
 }
 
-static void add_spot(struct atlas *t, const struct book_location *l)
+static void add_spot(struct atlas *t, uint32_t location)
 {
-	struct spot spot = { l->address, binary_of(t->b, l->mapping), name_of(t->b, l) };
+	const struct book_location *l = &t->b->locations.at[location];
+	struct spot spot = { l->address, binary_of(t->b, l->mapping), name_of(t->b, l), location };
 	const void *key[2] = { t, &spot };
 	uint32_t i = map_put(&t->map, spot_hash(t, &spot), t->spots.n, same_spot, key);
 
@@ -98,7 +104,7 @@ static void add_spot(struct atlas *t, const struct book_location *l)
 
 static const struct spot *find_spot(const struct atlas *t, uint32_t binary, uint64_t offset)
 {
-	struct spot spot = { offset, binary, 0 };
+	struct spot spot = { .offset = offset, .binary = binary };
 	const void *key[2] = { t, &spot };
 	uint32_t i = map_get(&t->map, spot_hash(t, &spot), same_spot, key);
 
@@ -130,13 +136,14 @@ static void add_place(struct atlas *t, uint32_t mapping, uint64_t start)
 					     .binary = binary_of(t->b, mapping) });
 }
 
-static void atlas_init(struct atlas *t, const struct book *b)
+static void atlas_init(struct atlas *t, const struct book *b, struct naming *naming)
 {
 	size_t n = 0;
 
 	*t = (struct atlas){ .b = b };
-	for (size_t i = 0; i < b->locations.n; i++)
-		add_spot(t, &b->locations.at[i]);
+	book_naming_begin(&t->naming, naming, b);
+	for (uint32_t i = 0; i < b->locations.n; i++)
+		add_spot(t, i);
 	for (size_t i = 0; i < b->placed.n; i++)
 		add_place(t, b->placed.at[i].mapping, b->placed.at[i].start);
 	/* Sums have them where they were first. */
@@ -152,6 +159,7 @@ static void atlas_init(struct atlas *t, const struct book *b)
 
 static void atlas_release(struct atlas *t)
 {
+	book_naming_end(&t->naming);
 	vec_release(&t->spots);
 	vec_release(&t->places);
 	map_release(&t->map);
@@ -194,6 +202,18 @@ static struct str copy(struct arena *a, struct str s)
 	return (struct str){ arena_copy(a, s.p, s.n), s.n };
 }
 
+/* As the book has it, or as it was found later. p == NULL: it has none. */
+static struct str spot_name(struct arena *a, struct atlas *t, const struct spot *s)
+{
+	const struct profile_frame *frames;
+
+	if (s->name)
+		return copy(a, t->b->strings.at[s->name]);
+	if (book_naming_find(&t->naming, s->location, &frames))
+		return copy(a, frames[0].name);
+	return (struct str){ 0 };
+}
+
 /* The best place of a book takes all that it has; the next what is left. */
 static size_t take_places(const struct lookup *l, struct atlas *t, struct asked *to)
 {
@@ -214,8 +234,8 @@ static size_t take_places(const struct lookup *l, struct atlas *t, struct asked 
 			s = find_spot(t, p->binary, to[k].offset);
 			to[k].is_known = s;
 			nknown += s != NULL;
-			if (s && s->name)
-				to[k].name = copy(l->a, t->b->strings.at[s->name]);
+			if (s)
+				to[k].name = spot_name(l->a, t, s);
 		}
 	}
 	return nknown;
@@ -230,7 +250,7 @@ static void try_book(struct lookup *l, const struct book *b)
 	for (size_t i = 0; i < l->n; i++)
 		to[i] = (struct asked){ .address = l->asked[i].address,
 					.index = l->asked[i].index };
-	atlas_init(&t, b);
+	atlas_init(&t, b, &l->naming);
 	count_known(l, &t);
 	nknown = take_places(l, &t, to);
 	if (nknown > l->nknown) {
@@ -248,7 +268,7 @@ static void fill_in(struct lookup *l, const struct book *b)
 	uint32_t string = NONE;
 	struct atlas t;
 
-	atlas_init(&t, b);
+	atlas_init(&t, b, &l->naming);
 	for (size_t i = 0; i < l->n; i++) {
 		struct asked *x = &l->asked[i];
 		const struct spot *s;
@@ -262,8 +282,8 @@ static void fill_in(struct lookup *l, const struct book *b)
 					break;
 		}
 		s = string < b->strings.n ? find_spot(&t, string, x->offset) : NULL;
-		if (s && s->name)
-			x->name = copy(l->a, b->strings.at[s->name]);
+		if (s)
+			x->name = spot_name(l->a, &t, s);
 	}
 	atlas_release(&t);
 }
@@ -324,7 +344,7 @@ static int by_address(const void *a, const void *b)
 bool store_symbols(struct store *s, const uint64_t *addresses, size_t n, const atomic_bool *stop,
 		   struct arena *a, struct str *names, struct err *e)
 {
-	struct lookup l = { .s = s, .stop = stop, .a = a, .n = n };
+	struct lookup l = { .s = s, .stop = stop, .a = a, .n = n, .naming.by = s->namer };
 	bool ok;
 
 	if (!n)
@@ -334,6 +354,8 @@ bool store_symbols(struct store *s, const uint64_t *addresses, size_t n, const a
 		l.asked[i] = (struct asked){ .address = addresses[i], .index = i };
 	qsort(l.asked, n, sizeof(*l.asked), by_address);
 	ok = each_book(&l, try_book, e) && each_book(&l, fill_in, e);
+	if (ok && naming_wait(&l.naming))
+		ok = each_book(&l, fill_in, e);
 	for (size_t i = 0; ok && i < n; i++)
 		names[l.asked[i].index] = l.asked[i].name;
 	return ok;

@@ -397,6 +397,26 @@ TEST(names_that_linkers_know_become_readable)
 	place_release(&p);
 }
 
+/* As pprof asks, which knows only addresses. */
+TEST(symbols_have_names)
+{
+	static const uint64_t addresses[] = { 0x400200, 0x400010 };
+	struct str names[2];
+	struct place p;
+	struct err e;
+
+	place_init(&p);
+	put(&p, "shop", 100, 0x400000, false);
+	assert_true(store_symbols(p.store, addresses, 2, NULL, &p.w.arena, names, &e));
+	assert_null(names[0].p);
+	assert_null(names[1].p);
+	p.fake.comes_later = true;
+	assert_true(store_symbols(p.store, addresses, 2, NULL, &p.w.arena, names, &e));
+	assert_null(names[0].p);
+	assert_true(str_eq(names[1], STR("low")));
+	place_release(&p);
+}
+
 TEST(build_ids_of_all_profiles)
 {
 	struct place p;

@@ -1,6 +1,8 @@
 /* api1_unnamed.c - why frames have no names, and what to do about it. */
 #include <stdlib.h>
 
+#include "base/escape.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "server/api1_params.h"
 #include "server/names.h"
@@ -16,23 +18,32 @@ struct nameless {
 struct finding {
 	const struct profile *p;
 	vec(struct nameless) binaries;
+	struct map map;	     /* of them, until they are sorted */
 	uint32_t *binary_of; /* each mapping; the last is for no mapping */
 	bool *is_unnamed;    /* each location */
 	uint32_t type;
 	double total, unnamed; /* of samples, and of those whose own frame has no name */
 };
 
+static bool same_binary(const void *ctx, uint32_t index)
+{
+	const struct finding *f = ((const void *const *)ctx)[0];
+	const struct nameless *k = ((const void *const *)ctx)[1];
+	const struct nameless *b = &f->binaries.at[index];
+
+	return b->file == k->file && b->build_id == k->build_id;
+}
+
 static uint32_t binary_for(struct finding *f, uint32_t file, uint32_t build_id)
 {
-	size_t i = 0;
+	struct nameless binary = { .file = file, .build_id = build_id };
+	const void *key[2] = { f, &binary };
+	uint32_t i = map_put(&f->map, hash_mix(map_seed(), (uint64_t)file << 32 | build_id),
+			     f->binaries.n, same_binary, key);
 
-	/* Profiles have some dozen mappings. */
-	while (i < f->binaries.n &&
-	       (f->binaries.at[i].file != file || f->binaries.at[i].build_id != build_id))
-		i++;
 	if (i == f->binaries.n)
-		vec_push(&f->binaries, ((struct nameless){ .file = file, .build_id = build_id }));
-	return (uint32_t)i;
+		vec_push(&f->binaries, binary);
+	return i;
 }
 
 static void find_binaries(struct finding *f, struct arena *a)
@@ -97,19 +108,23 @@ static int heavier_first(const void *a, const void *b)
 static void put_url(struct buf *out, const struct request *q)
 {
 	struct str host = http_call_header(q->c->http, "Host");
+	struct buf url = { 0 };
 
-	buf_printf(out, "%s://%.*s", q->c->http->is_tls ? "https" : "http",
+	buf_printf(&url, "%s://%.*s", q->c->http->is_tls ? "https" : "http",
 		   STR_ARG(host.n ? host : STR("SERVER")));
+	escape_shell(out, buf_view(&url));
+	buf_release(&url);
 }
 
-/* The one command that helps. */
+/* The one command that helps. People copy it, and anybody may have pushed the file's name. */
 static void put_fix(struct buf *out, const struct request *q, struct str file)
 {
 	struct buf text = { 0 };
 
 	buf_puts(&text, "kiln debuginfo upload --to ");
 	put_url(&text, q);
-	buf_printf(&text, " %.*s", STR_ARG(file.n ? file : STR("FILE")));
+	buf_puts(&text, str_has_prefix(file, STR("-")) ? " ./" : " ");
+	escape_shell(&text, file.n ? file : STR("FILE"));
 	json_put(out, buf_view(&text));
 	buf_release(&text);
 }
@@ -136,10 +151,16 @@ static void put_reason(struct buf *out, const char *state, const char *why)
 static void put_known(struct buf *out, struct request *q, struct str file, struct str build_id)
 {
 	struct names_why why;
+	bool can_help;
 
 	names_explain(q->c->server->names, build_id, file, q->a, &why);
+	can_help = !why.is_pending && !(why.has_lines && why.naddresses);
 	if (why.is_pending)
 		put_reason(out, "pending", "They are being looked up: ask again in a moment.");
+	else if (!can_help)
+		put_reason(out, "not covered",
+			   "The debug info that is here (DWARF) has no names for these addresses: "
+			   "they are of code that was not compiled with it.");
 	else if (why.nnamed)
 		put_reason(out, "not covered",
 			   "The debug info that is known names other addresses of this binary, "
@@ -152,14 +173,30 @@ static void put_known(struct buf *out, struct request *q, struct str file, struc
 			   "Nobody has uploaded debug info of this build, or it cannot be read.");
 	put_looks(out, &why);
 	buf_puts(out, ",\"fix\":");
-	put_fix(out, q, file);
+	if (can_help)
+		put_fix(out, q, file);
+	else
+		buf_puts(out, "null");
+}
+
+static void put_no_file(struct buf *out)
+{
+	put_reason(out, "no file",
+		   "The addresses are of memory that is of no file: of the kernel, or of code that "
+		   "was made at run time.");
+	buf_puts(out, ",\"looked\":[],\"fix\":null");
 }
 
 static void put_why(struct buf *out, struct request *q, struct str file, struct str build_id)
 {
-	if (build_id.n) {
+	if (debuginfo_is_id(build_id) && !file_is_system(file)) {
 		put_known(out, q, file, build_id);
-	} else if (file.n && file.p[0] != '[' && file.p[0] != '/') {
+	} else if (file_is_system(file)) {
+		put_no_file(out);
+	} else if (build_id.n) {
+		put_reason(out, "no build id", "What the profiles say is the build id is none.");
+		buf_puts(out, ",\"looked\":[],\"fix\":null");
+	} else if (file.n && file.p[0] != '/') {
 		put_reason(out, "no file", "It is no file that could be looked at.");
 		buf_puts(out, ",\"looked\":[],\"fix\":null");
 	} else if (file.n && file.p[0] == '/') {
@@ -169,10 +206,7 @@ static void put_why(struct buf *out, struct request *q, struct str file, struct 
 		json_put(out, STR("link it with -Wl,--build-id, then upload it by kiln debuginfo "
 				  "upload"));
 	} else {
-		put_reason(out, "no file",
-			   "The addresses are of memory that is of no file: of the kernel, or of "
-			   "code that was made at run time.");
-		buf_puts(out, ",\"looked\":[],\"fix\":null");
+		put_no_file(out);
 	}
 }
 
@@ -230,6 +264,7 @@ static bool find_nameless(struct request *q, struct strings *strings, struct buf
 	weigh(&f);
 	put_findings(out, q, &f);
 	vec_release(&f.binaries);
+	map_release(&f.map);
 	return true;
 }
 

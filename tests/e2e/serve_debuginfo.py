@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -423,6 +424,29 @@ def upgraded():
     equal(server.stop(), 0)
 
 
+def advice():
+    """People copy the command; who pushed wrote part of it."""
+    server = Server()
+    for number, file in enumerate(("/srv/a b", "/srv/$(touch x);'`", "-rf", "/srv/x\ny")):
+        server.push(native(file=file, id_="%040x" % number), service="odd", type="cpu")
+    found = {b["file"]: b for b in server.get("/api/1/unnamed", service="odd", type="cpu")[1]["binaries"]}
+    equal(len(found), 4)
+    for file, b in found.items():
+        words = shlex.split(b["fix"])
+        equal(words, ["kiln", "debuginfo", "upload", "--to", server.url, "./" * file.startswith("-") + file])
+    # Where no upload helps, none is advised.
+    server.push(native(file="[vdso]"), service="kernel", type="cpu")
+    b, = server.get("/api/1/unnamed", service="kernel", type="cpu")[1]["binaries"]
+    equal((b["state"], b["fix"]), ("no file", None))
+    run("objcopy", "--strip-all", "--keep-section=.debug*", "shop.full", "shop.dwarf", cwd=TMP)
+    server.push(native(which=[code_segment("shop.full")[1]]), service="shop", type="cpu")
+    upload(server, "shop.dwarf")
+    settle(server, "shop")
+    b, = server.get("/api/1/unnamed", service="shop", type="cpu")[1]["binaries"]
+    equal((b["state"], b["fix"]), ("not covered", None))
+    equal(server.stop(), 0)
+
+
 def roles():
     with open(path("tokens"), "w") as f:
         f.write("".join("%s %s %s\n" % (roles, SECRETS[name], name) for name, roles in ROLES.items()))
@@ -535,6 +559,7 @@ check("the server is a debuginfod server, and asks others", debuginfod)
 check("local files, if they may be used and are of the build", local_files)
 check("hostile debug info costs names at most", hostile)
 check("a server whose program was replaced still has names", upgraded)
+check("the command that would help is one, and helps", advice)
 check("roles", roles)
 check("what nothing needs is dropped", expiry)
 check("the command", commands)

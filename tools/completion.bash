@@ -22,7 +22,7 @@ _kiln()
 		return
 		;;
 	debuginfo:2)
-		mapfile -t COMPREPLY < <(compgen -W "upload list" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "upload list delete" -- "$word")
 		return
 		;;
 	debuginfo:*)

@@ -57,7 +57,8 @@ bool api_send(struct api *api, const struct api_request *q, struct http_response
 	struct buf url = { 0 };
 	const char *headers[] = { "User-Agent: kiln", "Content-Type: application/octet-stream",
 				  api->token.p };
-	struct http_request request = { .headers = headers,
+	struct http_request request = { .method = q->method,
+					.headers = headers,
 					.nheaders = api->token.n ? 3 : 2,
 					.body = q->body,
 					.timeout_ms = q->timeout_ms ? q->timeout_ms : ASK_MS,

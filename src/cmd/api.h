@@ -40,7 +40,8 @@ void api_close(struct api *api);
 
 struct api_request {
 	const char *path;
-	struct str body; /* p == NULL: none, and it is a GET */
+	const char *method; /* NULL: GET, or POST if there is a body */
+	struct str body;    /* p == NULL: none */
 	int64_t timeout_ms;
 	atomic_bool *canceled; /* or NULL */
 };

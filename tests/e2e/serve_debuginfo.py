@@ -504,11 +504,16 @@ def commands():
     out = cli("debuginfo", "list", "--to", server.url)
     assert re.match(r"%s +%d  upload  \S+  shop.full  code,symbols" % (build_id("shop.full"), len(content("shop.full"))), out), out
     equal(json.loads(cli("debuginfo", "list", "--json", "--to", server.url))["total"], 1)
-    for args, status, text in ((("upload", "--to", server.url, path("shop.cc")), 1, "shop.cc: unrecognized binary"),
+    id_ = build_id("shop.full")
+    equal(cli("debuginfo", "delete", "--to", server.url, id_), id_ + ": deleted\n")
+    equal(server.get("/api/1/debuginfo")[1]["total"], 0)
+    for args, status, text in ((("delete", "--to", server.url, id_), 1, id_ + ": the server answers 404 Not Found: there is no"),
+                               (("delete", "--to", server.url, "../top"), 1, "it is no build id"), (("delete",), 2, "no build id is given"),
+                               (("upload", "--to", server.url, path("shop.cc")), 1, "shop.cc: unrecognized binary"),
                                (("upload", "--to", server.url, path("bare")), 1, "it is stripped"),
                                (("upload", "--to", server.url, path("nothing")), 1, "no such file"),
                                (("upload", "--to", "http://127.0.0.1:1", path("shop.full")), 1, "connection refused"),
-                               (("upload",), 2, "no file is given"), ((), 2, "upload or list"),
+                               (("upload",), 2, "no file is given"), ((), 2, "upload, list or delete"),
                                (("send",), 2, "there is no \"send\""), (("list", "x"), 2, "takes no files"),
                                (("upload", "--nope", "x"), 2, "no option --nope")):
         got = subprocess.run([KILN, "debuginfo", *args], capture_output=True, text=True)

@@ -1,8 +1,10 @@
-/* What the collector makes of targets that come and go, and of what they answer: without threads.
- */
+/* What the collector makes of targets that come and go, and of what they answer: without threads,
+ * but for its end. */
 #include "test.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "collect/inside.h"
 
@@ -453,4 +455,94 @@ TEST(a_view_has_what_is_asked_for)
 	arena_release(&a);
 	vec_release(&c.jobs);
 	end(&c, j);
+}
+
+/* ---- the end */
+
+struct keeper {
+	atomic_bool has_begun, has_ended;
+};
+
+static bool take(void *ctx, size_t bytes, const atomic_bool *stop)
+{
+	(void)ctx, (void)bytes, (void)stop;
+	return true;
+}
+
+static void give(void *ctx, size_t bytes)
+{
+	(void)ctx, (void)bytes;
+}
+
+/* As one that writes to a slow disk. */
+static enum collect_result put(void *ctx, const struct collected *p, char id[COLLECT_ID_BYTES],
+			       struct err *e)
+{
+	struct keeper *k = ctx;
+
+	(void)p, (void)e;
+	k->has_begun = true;
+	usleep(200000);
+	snprintf(id, COLLECT_ID_BYTES, "x");
+	k->has_ended = true;
+	return COLLECT_OK;
+}
+
+static void count(void *ctx, struct str job, enum collect_result r, double late_s)
+{
+	(void)ctx, (void)job, (void)r, (void)late_s;
+}
+
+static void log_line(void *ctx, const char *line)
+{
+	(void)ctx, (void)line;
+}
+
+static void *serve_one(void *arg)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+	int fd = accept(*(int *)arg, NULL, NULL);
+	char request[1000];
+
+	if (read(fd, request, sizeof(request)) > 0 && write(fd, answer, sizeof(answer) - 1) < 0)
+		fail_msg("nobody reads the answer");
+	close(fd);
+	return NULL;
+}
+
+/* Whatever the sink is made of can go after that. */
+TEST(nothing_comes_after_it_has_joined)
+{
+	struct keeper k = { 0 };
+	struct collect_sink sink = { &k, take, give, put, count, log_line };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t n = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct scrape_config config;
+	struct collector *c;
+	pthread_t target;
+	char yaml[200];
+	struct err e;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, n), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	pthread_create(&target, NULL, serve_one, &fd);
+	snprintf(yaml, sizeof(yaml),
+		 "scrape: [{job: j, interval: 1s, profiles: [heap], targets: ['127.0.0.1:%d']}]",
+		 ntohs(at.sin_port));
+	assert_true(scrape_config_read(&config, str_of(yaml), ".", &e));
+	c = collector_new(&(struct collector_params){ sink, 1000, 1 });
+	collector_set_jobs(c, &config);
+	for (int i = 0; i < 1000 && !k.has_begun; i++)
+		usleep(10000);
+	assert_true(k.has_begun);
+	collector_stop(c);
+	collector_join(c);
+	assert_true(k.has_ended);
+	assert_int_equal(collector_view_bytes(c, &(struct target_filter){ .job = STR("?") }), 0);
+	collector_free(c);
+	pthread_join(target, NULL);
+	close(fd);
 }

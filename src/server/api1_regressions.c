@@ -185,6 +185,7 @@ static bool run_regression(struct request *q, struct buf *out, struct err *e)
 {
 	struct server *s = q->c->server;
 	struct findings *findings = regressions_findings(s->regressions);
+	const struct value *note = request_param(q, "note");
 	struct str id = request_text(q, "id"), status = request_text(q, "status"),
 		   who = q->c->who.n ? q->c->who : STR("somebody");
 	struct finding x;
@@ -192,9 +193,10 @@ static bool run_regression(struct request *q, struct buf *out, struct err *e)
 	if (str_eq(q->c->http->method, STR("PUT"))) {
 		if (!status.n)
 			return err_set(e, ERR_USAGE, "status is missing: " FINDING_STATES);
-		if (request_text(q, "note").n > 1000)
+		if (note->text.n > 1000)
 			return err_set(e, ERR_USAGE, "note has more than 1000 bytes");
-		if (!findings_say(findings, id, status, who, request_text(q, "note"), q->now, e) ||
+		if (!findings_say(findings, id, status, who, note->is_set ? &note->text : NULL,
+				  q->now, e) ||
 		    !findings_save(findings, e))
 			return false;
 		log_info("%.*s calls regression %.*s %.*s", STR_ARG(who), STR_ARG(id),
@@ -239,7 +241,9 @@ static const struct param one_params[] = {
 	  .flags = IS_PATH,
 	  .help = "The regression's id, as /api/1/regressions tells it." },
 	{ .name = "status", .kind = PARAM_CHOICE, .choices = FINDING_STATES, .help = "To be set." },
-	PARAM_ONLY("note", "To be set: a few words on why."),
+	PARAM_ONLY("note",
+		   "To be set: a few words on why. If it is not given, those that are there "
+		   "stay."),
 };
 
 const struct endpoint endpoint_regressions = {

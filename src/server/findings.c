@@ -410,7 +410,7 @@ bool findings_has_version(struct findings *f, struct str service, struct str typ
 }
 
 bool findings_say(struct findings *f, struct str id, struct str status, struct str who,
-		  struct str note, int64_t now, struct err *e)
+		  const struct str *note, int64_t now, struct err *e)
 {
 	struct entry *entry;
 
@@ -422,7 +422,8 @@ bool findings_say(struct findings *f, struct str id, struct str status, struct s
 		x.status = status;
 		x.status_by = who;
 		x.status_at = now;
-		x.note = note;
+		if (note)
+			x.note = *note;
 		entry_set(entry, x);
 		f->nchanges++;
 	}

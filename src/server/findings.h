@@ -43,9 +43,9 @@ void findings_settle(struct findings *f, struct str service, struct str type, st
 /* Is there one of a version whose change is at or after a time? */
 bool findings_has_version(struct findings *f, struct str service, struct str type,
 			  struct str function, int64_t since);
-/* ERR_NOTFOUND. `status` must be one of FINDING_STATES. */
+/* ERR_NOTFOUND. `status` must be one of FINDING_STATES; `note` may be NULL: it stays. */
 bool findings_say(struct findings *f, struct str id, struct str status, struct str who,
-		  struct str note, int64_t now, struct err *e);
+		  const struct str *note, int64_t now, struct err *e);
 /* Of the webhook. */
 void findings_set_webhook(struct findings *f, struct str id, struct str state);
 /* All, those found last first; copied to `a`. */

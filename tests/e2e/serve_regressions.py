@@ -198,6 +198,7 @@ def test_status():
     answer = json.loads(body)
     equal((status, answer["status"], answer["note"], answer["status_by"]), (200, "expected", "more work", "somebody"))
     assert answer["status_at"], answer
+    equal(json.loads(server.ask(path + "?status=expected", "PUT")[2])["note"], "more work")
     hold(server, "/api/1/regressions/{id}", answer, "put")
     look(server, service="by1")
     equal(server.get(path)[1]["status"], "expected")

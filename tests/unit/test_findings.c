@@ -57,7 +57,7 @@ TEST(one_that_is_found_again_is_the_same)
 	struct err e;
 
 	assert_true(findings_note(f, &x, 10 * SECOND, 0, first));
-	assert_true(findings_say(f, str_of(first), STR("expected"), STR("eve"), STR("why"),
+	assert_true(findings_say(f, str_of(first), STR("expected"), STR("eve"), &STR("why"),
 				 11 * SECOND, &e));
 	x.change = 0.5;
 	x.changed = 6 * SECOND;
@@ -70,6 +70,28 @@ TEST(one_that_is_found_again_is_the_same)
 		    str_eq(got.note, STR("why")));
 	x = sample("f", "3");
 	assert_true(findings_note(f, &x, 20 * SECOND, 0, again));
+	arena_release(&a);
+	done(f);
+}
+
+TEST(a_note_stays_until_another_is_given)
+{
+	struct findings *f = fresh();
+	struct finding x = sample("f", "2"), got;
+	struct str why = STR("why"), none = STR("");
+	struct arena a = { 0 };
+	char id[17];
+	struct err e;
+
+	findings_note(f, &x, 10 * SECOND, 0, id);
+	assert_true(
+		findings_say(f, str_of(id), STR("expected"), STR("eve"), &why, 11 * SECOND, &e));
+	assert_true(findings_say(f, str_of(id), STR("fixed"), STR("ann"), NULL, 12 * SECOND, &e));
+	assert_true(findings_get(f, str_of(id), &a, &got));
+	assert_true(str_eq(got.status, STR("fixed")) && str_eq(got.note, why));
+	assert_true(findings_say(f, str_of(id), STR("fixed"), STR("ann"), &none, 13 * SECOND, &e));
+	assert_true(findings_get(f, str_of(id), &a, &got));
+	assert_true(!got.note.n);
 	arena_release(&a);
 	done(f);
 }

@@ -1,10 +1,12 @@
 /* api1_fleet.c - over all services: the heaviest functions, and values over time. */
 #include "server/api1_params.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/int.h"
+#include "base/regex.h"
 #include "base/unit.h"
 #include "server/groups.h"
 
@@ -46,15 +48,17 @@ static void put_row(struct buf *out, const struct store_top *top, const struct s
 	buf_char(out, '}');
 }
 
-static void put_top(struct request *q, struct buf *out, const struct store_top *top, bool has_by)
+static void put_top(struct request *q, struct buf *out, const struct store_top *top, size_t nfound,
+		    bool has_by)
 {
 	buf_puts(out, "{\"unit\":");
 	json_put(out, top->unit);
-	buf_printf(
-		out,
-		",\"total\":%lld,\"profiles\":%llu,\"services\":%llu,\"functions\":%zu,\"cores\":",
-		(long long)top->total, (unsigned long long)top->nprofiles,
-		(unsigned long long)top->nservices, top->nall);
+	buf_printf(out,
+		   ",\"total\":%lld,\"profiles\":%llu,\"services\":%llu,\"functions\":%zu,"
+		   "\"found\":%zu,"
+		   "\"cores\":",
+		   (long long)top->total, (unsigned long long)top->nprofiles,
+		   (unsigned long long)top->nservices, top->nall, nfound);
 	json_number(out, in_seconds(top->rate, top->unit));
 	json_time(out, "from", top->from);
 	json_time(out, "to", top->to);
@@ -66,25 +70,62 @@ static void put_top(struct request *q, struct buf *out, const struct store_top *
 	buf_puts(out, "]}\n");
 }
 
+/* The text itself, whatever its case. */
+static struct regex *text_regex(struct str text, struct err *e)
+{
+	struct buf pattern = { 0 };
+	struct regex *re;
+
+	buf_puts(&pattern, "(?i)");
+	for (size_t i = 0; i < text.n; i++)
+		buf_printf(&pattern, ispunct((unsigned char)text.p[i]) ? "\\%c" : "%c", text.p[i]);
+	re = regex_compile(buf_view(&pattern), e);
+	buf_release(&pattern);
+	return re;
+}
+
+/* Leaves the first `limit` of the rows that have the text. */
+static bool search_rows(struct store_top *top, struct str text, size_t limit, size_t *nfound,
+			struct err *e)
+{
+	struct regex *re = text_regex(text, e);
+
+	if (!re)
+		return false;
+	*nfound = 0;
+	for (size_t i = 0; i < top->n; i++)
+		if (regex_match(re, top->rows[i].function) && (*nfound)++ < limit)
+			top->rows[*nfound - 1] = top->rows[i];
+	top->n = *nfound < limit ? *nfound : limit;
+	regex_free(re);
+	return true;
+}
+
 static bool run_top(struct request *q, struct buf *out, struct err *e)
 {
 	static struct str (*const groups[])(void *, struct str, struct str, struct str) = {
 		group_package, group_module, group_category /* as in GROUP_NAMES */
 	};
 	const struct value *group = request_param(q, "group");
+	struct str search = request_text(q, "search");
+	uint32_t limit = (uint32_t)request_int(q, "limit");
 	struct store_top_params params = { .sample_type = request_text(q, "sample_type"),
 					   .by = request_text(q, "by"),
 					   .order = (enum store_top_order)request_int(q, "sort"),
 					   .group = group->is_set ? groups[group->number] : NULL,
 					   .is_settled = !request_int(q, "fresh"),
 					   .function = request_text(q, "function"),
-					   .limit = (uint32_t)request_int(q, "limit") };
+					   .limit = search.n ? 0 : limit };
 	struct store_top top = { 0 };
+	size_t nfound;
 
 	if (!request_query(q, &params.query, e) ||
 	    !store_top(q->c->server->store, &params, q->a, &top, e))
 		return false;
-	put_top(q, out, &top, params.by.n);
+	nfound = top.nall;
+	if (search.n && !search_rows(&top, search, limit, &nfound, e))
+		return err_wrap(e, "search");
+	put_top(q, out, &top, nfound, params.by.n);
 	return true;
 }
 
@@ -210,6 +251,10 @@ static const struct param top_params[] = {
 	  .kind = PARAM_TEXT,
 	  .help = "Only this function, by its whole name, or this group; with by=service, which "
 		  "services have it." },
+	{ .name = "search",
+	  .kind = PARAM_TEXT,
+	  .help = "Only functions, or groups, that have this text in their name, whatever its "
+		  "case." },
 	{ .name = "fresh",
 	  .kind = PARAM_FLAG,
 	  .initial = "true",

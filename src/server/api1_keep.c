@@ -84,7 +84,8 @@ static bool run_stats(struct request *q, struct buf *out, struct err *e)
 	json_time(out, "oldest", s.oldest);
 	json_time(out, "newest", s.newest);
 	json_time(out, "started", q->c->server->started);
-	buf_printf(out, ",\"full\":%s", s.is_full ? "true" : "false");
+	buf_printf(out, ",\"full\":%s,\"version_label\":", s.is_full ? "true" : "false");
+	json_put(out, str_of(q->c->server->options->regression_version));
 	put_debuginfo(out, q->c->server);
 	buf_puts(out, "}\n");
 	return true;

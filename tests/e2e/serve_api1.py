@@ -363,6 +363,9 @@ def top(server):
     equal(got["rows"][0]["function"], "rec")
     equal([plain(r) for r in server.get("top", type="cpu", **DAY, sort="cum", limit=1)["rows"]],
           [{"function": "main", "file": "/src/main.c", "module": "/bin/prog", "flat": 0, "cum": 6100000000, "services": 2}])
+    got = server.get("top", type="cpu", **DAY, search="A", limit=1)
+    equal([got["found"], [r["function"] for r in got["rows"]]], [2, ["a"]])
+    equal([server.get("top", type="cpu", **DAY, search=text)["found"] for text in (".", "(", "\\", "MAI")], [0, 0, 0, 1])
 
 
 @check("groups of functions, the services of one, and times that have come to rest")

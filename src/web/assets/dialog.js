@@ -1,6 +1,8 @@
 // Dialogs. The browser's own element keeps the focus inside, closes on Esc and gives the focus back.
 import { h, iconButton, textButton } from "./dom.js";
 
+export const closeDialogs = () => document.querySelectorAll("dialog").forEach(dialog => dialog.close());
+
 /**
  * @param {{title: string, body: any, class?: string, buttons?: {label: string, primary?: boolean, run?: () => any}[], closed?: () => void}} options
  * A button closes the dialog unless its `run` returns false (or a promise of it).

@@ -5,6 +5,7 @@ import { isAbort } from "./request.js";
 import { createPalette } from "./colors.js";
 import { cleanName } from "./format.js";
 import { closeMenu } from "./menu.js";
+import { closeDialogs } from "./dialog.js";
 
 const SHOW_BUSY_MS = 150,
 	SHOW_CANCEL_MS = 1500,
@@ -30,6 +31,8 @@ export class Frame {
 		this.darkQuery = matchMedia("(prefers-color-scheme: dark)");
 		this.darkQuery.addEventListener("change", () => this.applyTheme(true));
 		this.applyTheme();
+		// What is open belongs to the state that is left.
+		window.addEventListener("popstate", closeDialogs);
 	}
 
 	skipLink(text, focusPage) {
@@ -82,10 +85,13 @@ export class Frame {
 		}, 2500);
 	}
 
-	showError(error, retry) {
-		if (isAbort(error))
+	/** An error, or with null none any more: with an owner, if the one that is shown is of that owner. */
+	showError(error, retry, owner) {
+		if (isAbort(error) || (!error && owner && owner !== this.errorOwner))
 			return;
+		this.errorOwner = owner;
 		clearTimeout(this.retryTimer);
+		this.retryTimer = 0;
 		if (!error) {
 			this.errorBar.hidden = true;
 			return;
@@ -108,11 +114,15 @@ export class Frame {
 	}
 
 	async waitForServer(again) {
+		const timer = this.retryTimer;
+
 		try {
 			if (await this.isSameServer())
 				again();
 		} catch {
-			this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
+			// Unless the message has been closed meanwhile.
+			if (timer === this.retryTimer)
+				this.retryTimer = setTimeout(() => this.waitForServer(again), RETRY_MS);
 		}
 	}
 

@@ -51,15 +51,5 @@ export async function send(url, options) {
 
 /** A signal that fires when one of two does. */
 export function eitherSignal(a, b) {
-	if (!a || !b)
-		return a || b;
-	const controller = new AbortController(),
-		stop = () => controller.abort();
-
-	for (const signal of [a, b])
-		if (signal.aborted)
-			stop();
-		else
-			signal.addEventListener("abort", stop, { once: true });
-	return controller.signal;
+	return a && b ? AbortSignal.any([a, b]) : a || b;
 }

@@ -15,7 +15,8 @@ export function dataKey(state, also = []) {
 }
 
 /**
- * Runs one piece of work at a time: a new one aborts the old, errors go to the page's bar.
+ * Runs one piece of work at a time: a new one aborts the old, errors go to the page's bar, and its success takes
+ * its own error away, not that of others.
  * @returns {((work: (signal: AbortSignal) => Promise<any>) => Promise<void>) & {stop(): void}}
  */
 export function latest(ctx, host) {
@@ -30,12 +31,12 @@ export function latest(ctx, host) {
 		try {
 			await work(mine.signal);
 			if (control === mine)
-				ctx.error(null);
+				ctx.error(null, null, run);
 		} catch (error) {
 			if (control === mine && isSingleFile() && error.status === 404)
 				host.prepend(note = pageNote("Not in this file", h("p", null, "To see this, open the profile with ", h("code", null, "kiln -http=: profile"), ".")));
 			else if (control === mine && error.name !== "AbortError")
-				ctx.error(error, () => run(work));
+				ctx.error(error, () => run(work), run);
 		} finally {
 			if (control === mine)
 				host.removeAttribute("aria-busy");
@@ -215,28 +216,27 @@ export function listPage(el, ctx, main, load, redraw) {
 
 /** Arrows, Enter and the menu key on a flame graph: parent and child, neighbours. */
 export function flameKeys(flame, ctx, activate) {
-	let at = 0;
+	const here = () => Math.max(0, flame.selected);
 	const functionOf = node => flame.tree.functions[flame.tree.fn[node]];
 	const go = node => {
 		const { tree } = flame, fn = functionOf(node);
 
-		at = node;
 		flame.select(node);
 		flame.reveal(node);
 		ctx.announce(`${cleanName(fn[1], 200)}, ${ctx.format(tree.total[node], tree.header.unit)}, ${ctx.percent(tree.total[node], tree.total[0])}` +
 			(tree.totalB ? `, before; now ${ctx.format(tree.totalB[node], tree.header.unit)}` : ""));
 	};
 	const beside = step => {
-		const { parent, first, nchild } = flame.tree, p = parent[at], next = at + step;
+		const { parent, first, nchild } = flame.tree, at = here(), p = parent[at], next = at + step;
 
 		if (at && next >= first[p] && next < first[p] + nchild[p])
 			go(next);
 	};
 	const [child, up] = flame.options.up ? ["ArrowUp", "ArrowDown"] : ["ArrowDown", "ArrowUp"];
 	const keys = {
-		[child]: () => flame.tree.nchild[at] && go(flame.tree.first[at]), [up]: () => go(flame.tree.parent[at]),
-		ArrowLeft: () => beside(-1), ArrowRight: () => beside(1), Enter: () => activate(at),
-		ContextMenu: event => openFunctionMenu(ctx, functionOf(at), event),
+		[child]: () => flame.tree.nchild[here()] && go(flame.tree.first[here()]), [up]: () => go(flame.tree.parent[here()]),
+		ArrowLeft: () => beside(-1), ArrowRight: () => beside(1), Enter: () => activate(here()),
+		ContextMenu: event => openFunctionMenu(ctx, functionOf(here()), event),
 	};
 
 	for (const [name, value] of Object.entries({ tabindex: 0, role: "application", "aria-roledescription": "flame graph" }))
@@ -244,7 +244,6 @@ export function flameKeys(flame, ctx, activate) {
 	flame.canvas.addEventListener("keydown", event => {
 		if (!keys[event.key] || event.ctrlKey || event.altKey || event.metaKey)
 			return;
-		at = Math.min(at, flame.tree.n - 1);
 		event.preventDefault();
 		event.stopPropagation();
 		keys[event.key](event);

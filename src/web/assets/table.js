@@ -296,7 +296,17 @@ export class VirtualTable {
 		return { first, n, top: Math.min(at, tall - n * ROW_HEIGHT), tall, height };
 	}
 
+	/** Who uses the keys inside a row stays in that row. */
 	draw() {
+		const active = document.activeElement, line = this.body.contains(active) && active.closest("tr"), key = line && line.key;
+		const cell = line && [...line.children].findIndex(td => td.contains(active));
+
+		this.drawRows();
+		if (line && !this.body.contains(document.activeElement))
+			(this.pool.find(other => other.key === key)?.children[cell]?.querySelector("a, button") || this.table).focus({ preventScroll: true });
+	}
+
+	drawRows() {
 		const { first, n, top, tall } = this.window(), columns = this.columns;
 		while (this.pool.length < n) {
 			const line = h("tr", null, columns.map(c => h("td", { class: c.number ? "num" : "" })));
@@ -318,8 +328,8 @@ export class VirtualTable {
 	}
 
 	drawRow(line, index, columns) {
-		const row = this.view[index], isSelected = row === this.selected;
-		line.row = row;
+		const row = this.view[index], isSelected = row === this.selected, key = this.o.rowKey ? this.o.rowKey(row) : row, isSame = key === line.key;
+		Object.assign(line, { row, key });
 		line.className = (this.o.rowClass && this.o.rowClass(row) || "") + (isSelected ? " sel" : "") + (index & 1 ? " odd" : "");
 		line.setAttribute("aria-rowindex", index + 2);
 		line.setAttribute("aria-selected", isSelected);
@@ -331,7 +341,7 @@ export class VirtualTable {
 		}
 		if (this.o.children)
 			this.drawTreeRow(line, row);
-		columns.forEach((column, i) => this.drawCell(line.children[i], column, row));
+		columns.forEach((column, i) => this.drawCell(line.children[i], column, row, isSame));
 	}
 
 	drawTreeRow(line, row) {
@@ -344,10 +354,13 @@ export class VirtualTable {
 			line.removeAttribute("aria-expanded");
 	}
 
-	drawCell(cell, column, row) {
+	drawCell(cell, column, row, isSame) {
 		if (column.render) {
-			clear(cell);
-			column.render(cell, row);
+			const made = cell.cloneNode();
+			column.render(made, row);
+			// What is the same is left alone: it may have the focus.
+			if (!isSame || !made.isEqualNode(cell))
+				cell.replaceChildren(...made.childNodes);
 		} else {
 			const text = cellText(column, row), shown = cleanName(text, 500);
 			if (cell.textContent !== shown)

@@ -161,7 +161,7 @@ class App extends Frame {
 				this.live.textContent = text;
 			},
 			toast: text => this.showToast(text),
-			error: (error, retry) => this.showError(error, retry),
+			error: (error, retry, owner) => this.showError(error, retry, owner),
 			crumbs: items => this.stateBar.crumbs(items),
 			toggleInspector: () => this.toggleInspector(),
 			focusPage: () => (this.page?.focus ? this.page.focus() : this.pageElement.focus({ preventScroll: true })),
@@ -346,7 +346,7 @@ class App extends Frame {
 			"header",
 			{ class: "top" },
 			this.meta.home &&
-				h("a", { class: "home", href: `${this.meta.home}timeline?${this.store.state.a}`, title: "To the timeline of this selection" }, icon("back"), h("span", { class: "sr-only" }, "Timeline")),
+				h("a", { class: "home", href: this.homeUrl(), title: "To the timeline of this selection" }, icon("back"), h("span", { class: "sr-only" }, "Timeline")),
 			h(
 				"h1",
 				{},
@@ -380,6 +380,13 @@ class App extends Frame {
 				iconButton("help", "Help (?)", () => openHelp(ctx))
 			)
 		);
+	}
+
+	/** The timeline of what is shown. */
+	homeUrl() {
+		const { a, si } = this.store.state;
+
+		return `${this.meta.home}timeline?${a}${si ? `&st=${encodeURIComponent(si)}` : ""}`;
 	}
 
 	makeTypes(profile) {
@@ -473,7 +480,11 @@ class App extends Frame {
 			compare: () => ctx.go("compare"),
 			swap: () => ctx.set({ a: ctx.state.b ?? null, b: ctx.state.b !== undefined ? ctx.state.a || "0" : null }),
 			labels: () => ctx.go("labels"),
-			timeline: () => this.showToast("This profile has no time axis: its samples carry no time"),
+			timeline: () => {
+				const home = this.header.querySelector(".home");
+
+				home ? home.click() : this.showToast("This profile has no time axis: its samples carry no time");
+			},
 		};
 	}
 
@@ -552,6 +563,7 @@ class App extends Frame {
 				link.setAttribute("aria-current", "page");
 		}
 		clear(this.pageMenu).append(name, icon("down"));
+		this.header.querySelector(".home")?.setAttribute("href", this.homeUrl());
 		this.types?.set(this.sampleType()?.type);
 		this.header
 			.querySelector("[aria-pressed][title^=Inspector]")

@@ -9,6 +9,7 @@ import { commonNodes, findPath, layoutFlame, pathNodes, pathOf, weightOf } from 
 import { announceNode, createFlameTip, describeFound, describeNode, percentBase } from "./flame_tip.js";
 import { createFlameGrid } from "./flame_grid.js";
 import { readableRegexp } from "./chips.js";
+import { whyLink } from "./inspector.js";
 
 // Frames of a smaller share are not sent; if then much is missing of a zoom, more is asked for.
 const LEAST_SHARE = 0.0005,
@@ -1057,6 +1058,7 @@ class FlamePage {
 			unnamed && ctx.groups
 				? textButton("Expand addresses", () => ctx.set({ addr: 1, z: null, x: null }))
 				: "",
+			(unnamed && whyLink(ctx)) || "",
 			iconButton("close", "Close this note", () => {
 				this.bannerClosed = lines.join();
 				this.banner.hidden = true;

@@ -1,6 +1,6 @@
 // The panel at the right: all about the selected function, and what one can do with it.
 import { h, clear, iconButton, textButton } from "./dom.js";
-import { isAbort } from "./request.js";
+import { isAbort, send } from "./request.js";
 import { functionFacts } from "./flame_tree.js";
 import { isSingleFile } from "./state.js";
 import { cleanName, formatCount, formatValue, placeOf, shortName, sourceUrl } from "./format.js";
@@ -20,6 +20,23 @@ export function editorLink(ctx, file, line) {
 		{ class: "link editor", href, target: isPage ? "_blank" : null, rel: "noopener noreferrer" },
 		isPage ? `Open at ${host}` : `Open in ${scheme}`
 	);
+}
+
+/** On a server: where it says why frames have no names; else null. */
+export function whyLink({ meta, state }) {
+	return meta.home ? h("a", { href: `${meta.home}storage?${state.a}&why=1` }, "Why no names?") : null;
+}
+
+// Asked for once per selection.
+const reasons = {};
+
+/** The reason itself, of the binary that the frame is of. */
+async function tellWhy(host, fn, { meta, state: { a } }) {
+	reasons[a] ??= send(`${meta.home}api/1/unnamed?${a}`).then(response => response.json()).catch(() => null);
+	const found = (await reasons[a])?.binaries.find(({ file }) => file === fn[4] || file.endsWith("/" + fn[4]));
+
+	if (found)
+		host.before(h("p", { class: "muted" }, cleanName(found.why, 400)));
 }
 
 function meter(label, value, total, ctx, unit) {
@@ -104,6 +121,10 @@ function nameBlock(fn, ctx) {
 		badges.push(fn[5] & 8 ? "addresses without names" : "no name in the profile");
 	if (fn[5] & 4)
 		badges.push("label");
+	const why = fn[5] & 2 ? whyLink(ctx) : null;
+
+	if (why)
+		tellWhy(why, fn, ctx);
 	return h(
 		"div",
 		{ class: "name-block" },
@@ -122,7 +143,8 @@ function nameBlock(fn, ctx) {
 					{},
 					badges.map(text => h("span", { class: "badge" }, text))
 				)
-			: null
+			: null,
+		why
 	);
 }
 

@@ -67,7 +67,8 @@ export class TimeChart {
 	/**
 	 * @param {HTMLElement} host
 	 * @param {{label: string, theme: () => string, format: (level: number) => string, announce: (text: string) => void,
-	 *   onWindow: (kind: "window" | "base", range: [number, number] | null) => void, onCursor: (i: number) => void}} options
+	 *   onWindow: (kind: "window" | "base", range: [number, number] | null, isMore?: boolean) => void, onCursor: (i: number) => void}} options
+	 * `isMore`: it is the window of before, made larger or smaller.
 	 */
 	constructor(host, options) {
 		this.options = options;
@@ -413,11 +414,13 @@ export class TimeChart {
 
 	/** The window from where Shift was first held down to here. */
 	extend(at, next) {
-		if (this.anchor === undefined || !this.ranges.window)
+		const isMore = this.anchor !== undefined && Boolean(this.ranges.window);
+
+		if (!isMore)
 			this.anchor = at;
 		const from = Math.min(this.anchor, next),
 			to = Math.max(this.anchor, next) + 1;
 
-		this.options.onWindow("window", [Math.max(this.data.from, this.timeAt(from)), Math.min(this.data.to, this.timeAt(to))]);
+		this.options.onWindow("window", [Math.max(this.data.from, this.timeAt(from)), Math.min(this.data.to, this.timeAt(to))], isMore);
 	}
 }

@@ -66,16 +66,23 @@ class Fleet extends Frame {
 			set: (changes, options) => store.set(changes, options),
 			/** To another page, with the selection and what else is asked for. */
 			go: (page, changes) => this.go(page, changes),
-			url: (page, changes) => stateUrl({ ...carried(store.state), ...changes, page }),
+			url: (page, changes) => stateUrl(Object.fromEntries(Object.entries({ ...carried(store.state), ...changes, page }).filter(([, value]) => value))),
 			menu: (event, actions, label) => openMenu(event, actions, label),
 			announce: text => {
 				this.live.textContent = text;
 			},
 			toast: text => this.showToast(text),
-			error: (error, retry) => this.showError(error, retry),
+			error: (error, retry, owner) => this.showError(error, retry, owner),
+			/** Which label says what version a service is. */
+			versionLabel: () => this.versionLabel(),
 			focusPage: () => (this.page?.focus ? this.page.focus() : this.pageElement.focus({ preventScroll: true })),
 			refresh: () => this.updateAll(),
 		};
+	}
+
+	async versionLabel() {
+		this.label = this.label || (await createFleetApi({}).get("stats").catch(() => ({}))).version_label;
+		return this.label || "version";
 	}
 
 	go(page, changes) {

@@ -108,9 +108,12 @@ export function spanField(ctx, span = "1h") {
 	return element;
 }
 
-/** A select of names; the one of the state is there even if nobody has it. `all`: the text for none. */
-export function nameField(ctx, label, key, all) {
-	const element = selectField(label, [], "", value => ctx.set({ [key]: value || null }));
+/**
+ * A select of names; the one of the state is there even if nobody has it. `all`: the text for none; `change`: what
+ * becomes of the state with another one.
+ */
+export function nameField(ctx, label, key, all, change = value => ({ [key]: value || null })) {
+	const element = selectField(label, [], "", value => ctx.set(change(value)));
 	const select = element.querySelector("select");
 	let names = [];
 
@@ -147,14 +150,61 @@ export function queryField(ctx) {
 	return input;
 }
 
+/** Types of values of well-known profiles, the usual one first. */
+const SAMPLE_TYPES = [
+	[/heap|alloc|mem/i, ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"]],
+	[/cpu|profile/i, ["cpu", "samples"]],
+	[/mutex|block|lock|contention/i, ["delay", "contentions"]],
+];
+
+/** A select of what is counted, `st` of the URL; it is hidden where there is nothing to choose. */
+export function valueField(ctx) {
+	const element = selectField("Value", [], "", value => ctx.set({ st: value || null })),
+		select = element.querySelector("select");
+
+	element.update = ({ type, st }) => {
+		const known = SAMPLE_TYPES.find(([pattern]) => pattern.test(type || ""))?.[1] || [];
+
+		element.hidden = !known.length && !st;
+		select.replaceChildren(...[...new Set([...known, ...(st ? [st] : [])])].map(name => h("option", { value: name === known[0] ? "" : name }, cleanName(name, 40))));
+		select.value = st && st !== known[0] ? st : "";
+	};
+	return element;
+}
+
+/** A condition more; a name or value may be anything. */
+export function addCondition(query, name, value) {
+	const rest = (query || "").trim().replace(/^\{(.*)\}$/s, "$1").trim().replace(/,$/, "");
+
+	return `${rest && rest + ", "}${/^\w+$/.test(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`;
+}
+
 /**
  * The address of a page of the viewer (/ui/) for a selection, as selectionParams makes it, or {id}; with a second one
- * the two are compared: the first is before, the second after.
+ * the two are compared: the first is before, the second after. `more`: other parameters of that page.
  */
-export function viewerUrl(page, a, b) {
-	const sides = b ? { a: queryText(a), b: queryText(b) } : { a: queryText(a) };
+export function viewerUrl(page, a, b, more) {
+	return `ui/${page}?${queryText({ a: queryText(a), b: b && queryText(b), ...more })}`;
+}
 
-	return `ui/${page}?${queryText(sides)}`;
+/**
+ * Puts new content in the place of the old; what had the focus has it again: the control at the same place if it has
+ * the same name, else one with that name.
+ */
+export function refill(host, ...content) {
+	const controls = () => [...host.querySelectorAll("a, button, select, input, summary, [tabindex]")],
+		nameOf = element => element?.getAttribute("aria-label") || element?.textContent,
+		active = host.contains(document.activeElement) ? document.activeElement : null,
+		at = active ? controls().indexOf(active) : -1,
+		{ scrollTop } = host;
+
+	host.replaceChildren(...content.flat().filter(Boolean));
+	host.scrollTop = scrollTop;
+	if (!active)
+		return;
+	const list = controls();
+
+	(nameOf(list[at]) === nameOf(active) ? list[at] : list.find(element => nameOf(element) === nameOf(active)) || list[at])?.focus({ preventScroll: true });
 }
 
 /** What is measured at a time, as the level of a series: CPU time per second is cores. */

@@ -1,15 +1,20 @@
 // The Services page: what pushes profiles, of which types, how much it uses and when it was last seen.
 import { h, clear, svg, textButton } from "../dom.js";
-import { cleanName, formatCount } from "../format.js";
+import { cleanName, formatCount, shortName } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { formatSort, isRoomy, latest, pageNote, parseSort } from "../pages.js";
 import { REFRESH_MS, agoText, levelText, queryField, timeText } from "./selection.js";
+import { loadVersions } from "./versions.js";
 
 const TREND_HOURS = 24,
 	TREND_WIDTH = 96,
 	TREND_HEIGHT = 18,
 	STALE_SECONDS = 600,
-	VERSIONS_AT_A_TIME = 4;
+	ASKED_AT_A_TIME = 4,
+	KEPT_MS = 300000,
+	RESORT_MS = 300,
+	MOST_SERIES = 1000,
+	MOST_SERVICES = 10000;
 
 /** A small picture of levels, with the same in words. */
 function sparkline(levels, text) {
@@ -67,47 +72,61 @@ function rowOf(type, service, active, line, now) {
 	};
 }
 
-/** Newest versions, asked for when a row is first seen, a few at a time. */
-function versionsOf(ctx, redraw) {
+/**
+ * What takes a request for each row: asked for when a row is first seen, a few at a time, and again after a while.
+ * ask(row) is a promise of a text, keyOf(row) what it depends on. The returned function has it, or undefined.
+ */
+function askedFor(keyOf, ask, redraw) {
 	const known = new Map(),
 		waiting = [];
 	let running = 0;
 
-	async function work(service) {
+	async function work(row) {
+		const entry = known.get(keyOf(row));
+
 		running++;
 		try {
-			const { values } = await ctx.api.get("labels/version", { service, limit: 1000 });
-			const newest = values.filter(value => value.name).sort((a, b) => Date.parse(b.first) - Date.parse(a.first))[0];
-
-			known.set(service, newest ? newest.name : "");
+			entry.text = await ask(row);
 		} catch {
-			known.delete(service); // it is asked for again when the row is seen again
+			entry.text ??= "";
+			entry.asked -= KEPT_MS - REFRESH_MS; // it is asked for again, but not at once
 		}
 		running--;
 		redraw();
 		next();
 	}
 	function next() {
-		while (running < VERSIONS_AT_A_TIME && waiting.length)
+		while (running < ASKED_AT_A_TIME && waiting.length)
 			work(waiting.shift());
 	}
-	return service => {
-		if (!known.has(service)) {
-			known.set(service, "…");
-			waiting.push(service);
+	return row => {
+		const key = keyOf(row),
+			entry = known.get(key);
+
+		if (!entry || Date.now() - entry.asked > KEPT_MS) {
+			known.set(key, { text: entry?.text, asked: Date.now() });
+			waiting.push(row);
 			next();
 		}
-		return known.get(service);
+		return entry?.text;
 	};
 }
 
-function serviceColumns(ctx, versionOf) {
+const newestVersion = ctx => async ({ service }) => (await loadVersions(ctx, service))?.list.at(-1)?.name ?? "";
+
+const heaviest = ctx => async ({ service, type }) =>
+	(await ctx.api.get("top", { service, type, from: "now-6h", limit: 1, fresh: false })).rows[0]?.function ?? "";
+
+/** 1.10 comes after 1.9. */
+const versionOrder = text => (text || "").replace(/\d+/g, digits => digits.padStart(12, "0"));
+
+function serviceColumns(ctx, versionOf, functionOf) {
 	const isStale = row => Date.now() / 1000 - row.last > STALE_SECONDS;
 
 	return [
 		{
 			key: "service", title: "Service", min: 160, get: row => row.service,
-			render: (cell, row) => cell.append(h("a", { class: "row-link", href: ctx.url("timeline", { service: row.service, type: row.type }), on: { click: event => follow(ctx, event, row) } }, cleanName(row.service, 120) || "(no name)")),
+			render: (cell, row) => cell.append(h("a", { class: "row-link", href: ctx.url("timeline", { service: row.service, type: row.type }), on: { click: event => follow(ctx, event) } }, cleanName(row.service, 120) || "(no name)")),
 		},
 		{ key: "type", title: "Type", width: isRoomy(700) ? 110 : 76, get: row => row.type, text: row => cleanName(row.type, 60) },
 		{ key: "last", title: "Last seen", width: 100, number: true, get: row => row.last, text: row => agoText(row.last), mark: row => isStale(row) ? "stale-text" : "" },
@@ -117,13 +136,16 @@ function serviceColumns(ctx, versionOf) {
 			key: "trend", title: "24 hours", width: TREND_WIDTH + 24, hide: !isRoomy(900), get: row => (row.trend.findLast(v => v !== null) ?? 0) - (row.trend.find(v => v !== null) ?? 0),
 			render: (cell, row) => cell.append(sparkline(row.trend, `Trend of 24 hours, now ${row.text || "nothing"}`)),
 		},
-		{ key: "version", title: "Newest version", width: 130, hide: !isRoomy(1000), get: row => versionOf(row.service), text: row => cleanName(versionOf(row.service), 60) },
+		{ key: "version", title: "Newest version", width: 130, hide: !isRoomy(1000), get: row => versionOrder(versionOf(row)), text: row => cleanName(versionOf(row) ?? "…", 60) },
+		{ key: "function", title: "Top function", hint: "What takes most by itself, in the last six hours", width: 180, hide: !isRoomy(1250), get: row => functionOf(row) || "", text: row => shortName(functionOf(row) ?? "…") },
 		{ key: "profiles", title: "Profiles", width: 96, number: true, get: row => row.profiles, text: row => formatCount(row.profiles), hide: !isRoomy(1150) },
 		{ key: "first", title: "First seen", width: 160, number: true, get: row => row.first, text: row => row.first ? timeText(row.first) : "", hide: true },
 	];
 }
 
-function follow(ctx, event, row) {
+function follow(ctx, event) {
+	const { row } = event.target.closest("tr");
+
 	if (event.ctrlKey || event.metaKey || event.shiftKey || event.button)
 		return;
 	event.preventDefault();
@@ -149,22 +171,27 @@ async function loadServices(ctx, state, signal) {
 	const parts = await Promise.all(
 		types.map(async ({ name: type }) => {
 			const [all, active, series] = await Promise.all([
-				ctx.api.get("services", { query, type, limit: 10000 }, { signal }),
-				ctx.api.get("services", { query, type, from: "now-1h", limit: 10000 }, { signal }),
+				ctx.api.get("services", { query, type, limit: MOST_SERVICES }, { signal }),
+				ctx.api.get("services", { query, type, from: "now-1h", limit: MOST_SERVICES }, { signal }),
 				// Some types have values that do not add up, or none at all.
-				ctx.api.get("series", { query, type, by: "service", from: `now-${TREND_HOURS}h`, step: "1h", levels: true, limit: 1000 }, { signal }).catch(error => {
+				ctx.api.get("series", { query, type, by: "service", from: `now-${TREND_HOURS}h`, step: "1h", levels: true, limit: MOST_SERIES }, { signal }).catch(error => {
 					if (error.name === "AbortError" || error.gone)
 						throw error;
 					return { lines: [] };
 				}),
 			]);
-			const find = (list, name) => list.find(item => item.name === name);
+			const byName = list => new Map(list.map(item => [item.name, item])),
+				recent = byName(active.services),
+				lines = byName(series.lines);
 
-			return all.services.map(service => rowOf(type, service, find(active.services, service.name), find(series.lines, service.name), now));
+			return {
+				rows: all.services.map(service => rowOf(type, service, recent.get(service.name), lines.get(service.name), now)),
+				cut: [all.total > all.services.length && `${formatCount(all.services.length)} of ${formatCount(all.total)} services with ${type}`, series.total > series.lines.length && `the ${formatCount(series.lines.length)} with most ${type} have figures`],
+			};
 		})
 	);
 
-	return { rows: parts.flat(), refusals };
+	return { rows: parts.flatMap(part => part.rows), cut: parts.flatMap(part => part.cut).filter(Boolean), refusals };
 }
 
 function mountServices(element, ctx) {
@@ -174,8 +201,10 @@ function mountServices(element, ctx) {
 		bar = h("div", { class: "toolbar wrap" }, filter, query, count, h("span", { class: "spacer" })),
 		body = h("div", { class: "fill-body" }),
 		run = latest(ctx, body);
-	const versionOf = versionsOf(ctx, () => table?.later());
+	const versionOf = askedFor(row => row.service, newestVersion(ctx), () => redraw()),
+		functionOf = askedFor(row => `${row.service}\0${row.type}`, heaviest(ctx), () => redraw());
 	let table = null,
+		sorting = 0,
 		rows = null,
 		key = null,
 		notes = [],
@@ -184,6 +213,17 @@ function mountServices(element, ctx) {
 	element.classList.add("fill");
 	element.append(bar, body);
 	filter.addEventListener("input", () => ctx.set({ q: filter.value || null }, { push: false }));
+
+	/** More is known: that may be what the rows are sorted by. */
+	function redraw() {
+		if (!table?.sort.some(({ key: column }) => column === "version" || column === "function"))
+			table?.later();
+		else if (!sorting)
+			sorting = setTimeout(() => {
+				sorting = 0;
+				table?.order();
+			}, RESORT_MS);
+	}
 
 	function showNothing(state) {
 		clear(body).append(
@@ -215,7 +255,7 @@ function mountServices(element, ctx) {
 		if (!table) {
 			clear(body);
 			table = new VirtualTable(body, ctx, {
-				label: "Services", file: "services", columns: serviceColumns(ctx, versionOf), rowKey: row => `${row.service}\0${row.type}`,
+				label: "Services", file: "services", columns: serviceColumns(ctx, versionOf, functionOf), rowKey: row => `${row.service}\0${row.type}`,
 				sort: parseSort(state.srt, [{ key: "service", down: false }]),
 				onSort: sort => ctx.set({ srt: formatSort(sort) }, { push: false }),
 				onOpen: row => ctx.go("timeline", { service: row.service, type: row.type }),
@@ -230,7 +270,7 @@ function mountServices(element, ctx) {
 
 		rows = found.rows;
 		notes.forEach(note => note.remove());
-		notes = [refusalNote(ctx, found.refusals.totals)].filter(Boolean);
+		notes = [refusalNote(ctx, found.refusals.totals), found.cut.length && h("span", { class: "badge warn" }, cleanName(`Only ${found.cut.join("; ")}`, 200))].filter(Boolean);
 		count.after(...notes);
 		show(ctx.state);
 	};
@@ -255,6 +295,7 @@ function mountServices(element, ctx) {
 		},
 		destroy() {
 			clearInterval(timer);
+			clearTimeout(sorting);
 			run.stop();
 			table?.destroy();
 		},

@@ -2,9 +2,10 @@
 import { h, clear } from "../dom.js";
 import { cleanName, formatCount, formatPercent, formatValue } from "../format.js";
 import { latest } from "../pages.js";
-import { agoText, nameField, timeText, usualType } from "./selection.js";
+import { agoText, nameField, queryField, selectionParams, spanField, timeText, usualType } from "./selection.js";
 
-const MOST_REFUSALS = 100;
+const MOST_REFUSALS = 100,
+	NAMES_SPAN = "1d";
 
 const seconds = text => (text ? Date.parse(text) / 1000 : 0);
 const bytes = n => formatValue(n, "bytes");
@@ -83,16 +84,19 @@ function mountStorage(element, ctx) {
 		unnamed = h("div", {}),
 		service = nameField(ctx, "Service", "service", "all services"),
 		type = nameField(ctx, "Type", "type", ""),
+		span = spanField(ctx, NAMES_SPAN),
+		query = queryField(ctx),
 		run = latest(ctx, main),
 		runNames = latest(ctx, unnamed);
 	let key = null,
 		types = [];
 
-	names.append(h("h2", {}, "Why has a frame no name?"), h("div", { class: "page-bar" }, service, type), unnamed);
-	element.append(main, names);
+	names.append(h("h2", {}, "Why has a frame no name?"), h("div", { class: "page-bar" }, service, type, span, query), unnamed);
+	// Who asks why finds that first.
+	element.append(...(ctx.state.why ? [names, main] : [main, names]));
 
 	async function load(signal) {
-		const [stats, keep, refusals, services] = await Promise.all(["stats", "keep", "refusals", "services"].map(path => ctx.api.get(path, {}, { signal })));
+		const [stats, keep, refusals, services] = await Promise.all(["stats", "keep", "refusals", "services"].map(path => ctx.api.get(path, path === "services" ? { limit: 10000 } : {}, { signal })));
 
 		clear(main).append(...[statsSection(stats), keepSection(keep), refusalSection(refusals)].flat().filter(Boolean));
 		service.setNames(services.services.map(item => item.name));
@@ -101,7 +105,7 @@ function mountStorage(element, ctx) {
 	async function loadUnnamed(signal) {
 		const { state } = ctx;
 
-		types = (await ctx.api.get("types", { service: state.service }, { signal })).types.map(item => item.name);
+		types = (await ctx.api.get("types", { service: state.service, query: state.query }, { signal })).types.map(item => item.name);
 		type.setNames(types);
 		const wanted = state.type || usualType(types);
 
@@ -111,18 +115,18 @@ function mountStorage(element, ctx) {
 			return;
 		}
 		try {
-			clear(unnamed).append(...unnamedSection(await ctx.api.get("unnamed", { service: state.service, type: wanted, from: "now-1d" }, { signal })).filter(Boolean));
+			clear(unnamed).append(...unnamedSection(await ctx.api.get("unnamed", { ...selectionParams(state, NAMES_SPAN), type: wanted }, { signal })).filter(Boolean));
 		} catch (error) {
 			if (error.status !== 404)
 				throw error;
-			clear(unnamed).append(h("p", { class: "muted" }, "Nothing is known of this selection in the last 24 hours."));
+			clear(unnamed).append(h("p", { class: "muted" }, "Nothing is known of this selection in this time."));
 		}
 	}
 
 	function update(state) {
-		const next = JSON.stringify([state.service, state.type]);
+		const next = JSON.stringify([state.service, state.type, state.query, state.from, state.to]);
 
-		service.update(state);
+		[service, span, query].forEach(field => field.update(state));
 		type.update({ type: state.type || usualType(types) });
 		if (next === key)
 			return;

@@ -63,11 +63,18 @@ function openCapture(ctx, target) {
 		seconds = h("input", { type: "number", min: 1, max: 300, value: "10", "aria-label": "Seconds" }),
 		progress = h("div", { class: "capture" }),
 		scope = new AbortController();
-	let type = types.includes("cpu") ? "cpu" : types[0];
+	let type = types.includes("cpu") ? "cpu" : types[0],
+		isRunning = false;
 	const typeField = selectField("Type", types.map(name => ({ value: name, text: cleanName(name, 40) })), type, value => {
 		type = value;
 	});
 	const start = async () => {
+		if (isRunning) {
+			ctx.announce("One is being taken");
+			return;
+		}
+		isRunning = true;
+		opened.element.querySelector(".btn.primary").setAttribute("aria-disabled", "true");
 		clear(progress).append(h("p", { role: "status" }, "Asking the target…"));
 		try {
 			const capture = await ctx.api.post("capture", { target: target.target, type, seconds: Math.round(Number(seconds.value)) || 10 }, { signal: scope.signal });
@@ -78,10 +85,11 @@ function openCapture(ctx, target) {
 			if (error.name !== "AbortError")
 				clear(progress).append(h("p", { class: "bad", role: "alert" }, cleanName(error.message, 500)));
 		}
-		return false;
+		isRunning = false;
+		opened.element.querySelector(".btn.primary").removeAttribute("aria-disabled");
 	};
 
-	openDialog({
+	const opened = openDialog({
 		title: `Profile ${cleanName(target.target, 60)} now`,
 		body: [h("div", { class: "page-bar" }, typeField, h("label", { class: "field" }, "Seconds", seconds)), progress],
 		buttons: [{ label: "Profile now", primary: true, run: () => { start(); return false; } }],
@@ -108,16 +116,19 @@ function openTarget(ctx, target) {
 
 // ---- the page
 
+/** What is in the table's row now: its buttons stay as long as they look the same. */
+const rowAt = event => event.target.closest("tr").row;
+
 function targetColumns(ctx) {
 	return [
 		{ key: "state", title: "State", width: 76, get: row => row.state, render: (cell, row) => cell.append(stateText(row.state)) },
-		{ key: "target", title: "Target", min: 140, get: row => row.target, render: (cell, row) => cell.append(textButton(cleanName(row.target, 120), () => openTarget(ctx, row), "link row-link")) },
+		{ key: "target", title: "Target", min: 140, get: row => row.target, render: (cell, row) => cell.append(textButton(cleanName(row.target, 120), event => openTarget(ctx, rowAt(event)), "link row-link")) },
 		{ key: "service", title: "Service", width: 150, get: row => row.service, hide: !isRoomy(600) },
 		{ key: "job", title: "Job", width: 110, get: row => row.job, hide: !isRoomy(900) },
 		{ key: "labels", title: "Labels", width: 180, get: row => labelsText(row.labels), hide: !isRoomy(1200) },
 		{ key: "last", title: "Last", width: 92, number: true, get: row => Date.parse(row.last) || 0, text: row => agoText(row.last) },
 		{ key: "problem", title: "Problem", width: isRoomy(1000) ? 280 : 160, get: problemOf, hide: !isRoomy(700) },
-		{ key: "now", title: "Action", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", () => openCapture(ctx, row), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
+		{ key: "now", title: "Action", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", event => openCapture(ctx, rowAt(event)), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
 	];
 }
 

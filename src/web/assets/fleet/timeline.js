@@ -1,31 +1,24 @@
 // The Timeline page: how much a selection uses over time, by a label; a window of it opens in the viewer, two are compared.
-import { h, clear, segmented, selectField, textButton } from "../dom.js";
+import { h, clear, icon, segmented, textButton } from "../dom.js";
 import { cleanName, formatCount, formatValue } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { latest, pageNote } from "../pages.js";
 import { TimeChart, lineColor } from "./chart.js";
-import { REFRESH_MS, durationText, levelText, nameField, queryField, selectionParams, spanField, timeText, usualType, viewerUrl, windowOf } from "./selection.js";
+import { REFRESH_MS, addCondition, durationText, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
+import { comparisons, loadVersions } from "./versions.js";
 
 const SPAN = "1d",
 	MOST_LINES = 20,
 	MOST_PROFILES = 500,
 	MOST_MARKERS = 12,
 	MOST_SUGGESTED = 50,
-	NO_LABEL = "(none)";
+	NO_LABEL = "(none)",
+	NO_LINES = "-"; // of "by": it is one line, although no service is chosen
 
 /** Steps that people know; the chart has a point for two pixels at most. */
 const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800];
 
-/** Types of values of well-known profiles, the usual one first. */
-const SAMPLE_TYPES = [
-	[/heap|alloc|mem/i, ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"]],
-	[/cpu|profile/i, ["cpu", "samples"]],
-	[/mutex|block|lock|contention/i, ["delay", "contentions"]],
-];
-
-const sampleTypes = type => SAMPLE_TYPES.find(([pattern]) => pattern.test(type || ""))?.[1] || [];
-
-function stepOf(from, to, pixels) {
+function seriesStep(from, to, pixels) {
 	return STEPS.find(step => (to - from) / step <= pixels / 2) || STEPS[STEPS.length - 1];
 }
 
@@ -46,10 +39,11 @@ function spanText([from, to]) {
 
 function mountTimeline(element, ctx) {
 	const fields = {
-		service: nameField(ctx, "Service", "service", "all services"),
-		type: nameField(ctx, "Type", "type", ""),
-		by: nameField(ctx, "By", "by", "nothing"),
-		value: selectField("Value", [], "", value => ctx.set({ st: value || null })),
+		// One line of what was before is none of what comes.
+		service: nameField(ctx, "Service", "service", "all services", value => ({ service: value || null, only: null })),
+		type: nameField(ctx, "Type", "type", "", value => ({ type: value || null, st: null, only: null })),
+		by: nameField(ctx, "By", "by", "nothing", value => ({ by: value || (ctx.state.service ? null : NO_LINES), only: null })),
+		value: valueField(ctx),
 		span: spanField(ctx, SPAN),
 		query: queryField(ctx),
 	};
@@ -63,8 +57,13 @@ function mountTimeline(element, ctx) {
 		single = h("section", { class: "single", "aria-label": "Profiles in the window" });
 	const run = latest(ctx, plot),
 		runList = latest(ctx, single),
-		runNames = latest(ctx, actions);
+		runNames = latest(ctx, actions),
+		runSuggest = latest(ctx, suggested);
+	const at = h("li", { class: "at" });
 	let chart = null,
+		table = null,
+		legendItems = [],
+		legendKey = "",
 		data = null,
 		key = "",
 		listKey = "",
@@ -82,19 +81,38 @@ function mountTimeline(element, ctx) {
 		h("div", { class: "toolbar wrap" }, mode, fn, suggested, note),
 		plot, legend, actions, single
 	);
-	fn.addEventListener("focus", () => suggest());
+	fn.addEventListener("focus", suggest);
 	fn.addEventListener("change", () => ctx.set({ fn: fn.value.trim() || null }));
 
 	// ---- what is chosen
 
 	const typeOf = state => state.type || usualType(types) || "";
-	const byOf = state => state.by ?? (state.service ? "" : "service");
+	const byOf = state => (state.by === NO_LINES ? "" : (state.by ?? (state.service ? "" : "service")));
+	const lineName = line => line.name || NO_LABEL;
+	/** The line that is shown alone; what no line is called does not count. */
+	const onlyOf = state => (byOf(state) && (!data || data.lines.some(line => lineName(line) === state.only)) ? state.only : undefined);
 	const selection = (state, range) => {
 		const params = { ...selectionParams(state, SPAN), type: typeOf(state) };
 
 		return range ? { ...params, from: range[0].toFixed(3), to: range[1].toFixed(3) } : params;
 	};
-	/** A name is a condition only of what it is grouped by. */
+	/** The selection as it is seen: with the one line that is shown. */
+	const seen = (state, range) => {
+		const params = selection(state, range),
+			by = byOf(state),
+			only = onlyOf(state),
+			value = only === NO_LABEL ? "" : only;
+
+		if (only === undefined)
+			return params;
+		return value && (by === "service" || by === "type") ? { ...params, [by]: value } : { ...params, query: addCondition(params.query, by, value) };
+	};
+	const openUrl = (page, a, b) => viewerUrl(page, a, b, { si: ctx.state.st });
+	const shownRange = state => {
+		const { from, to } = windowOf(state, SPAN);
+
+		return rangeOf(state.w) || [from, to];
+	};
 	const format = level => (data?.lines[0] ? levelText(level, data.lines[0].unit, data.lines[0].per_second) : String(level));
 
 	async function loadNames(signal) {
@@ -114,15 +132,18 @@ function mountTimeline(element, ctx) {
 	}
 
 	/** The heaviest functions of what is shown, for who is about to name one. */
-	async function suggest() {
+	function suggest() {
 		const wanted = key;
 
 		if (suggested.dataset.key === wanted || !typeOf(ctx.state))
 			return;
 		suggested.dataset.key = wanted;
-		const { rows } = await ctx.api.get("top", { ...selection(ctx.state), sample_type: ctx.state.st, sort: "cum", limit: MOST_SUGGESTED }).catch(() => ({ rows: [] }));
+		runSuggest(async signal => {
+			const { rows } = await ctx.api.get("top", { ...selection(ctx.state), sample_type: ctx.state.st, sort: "cum", limit: MOST_SUGGESTED }, { signal }).catch(() => ({ rows: [] }));
 
-		suggested.replaceChildren(...rows.map(row => h("option", { value: row.function })));
+			if (!signal.aborted)
+				suggested.replaceChildren(...rows.map(row => h("option", { value: row.function })));
+		});
 	}
 
 	// ---- the chart
@@ -137,29 +158,31 @@ function mountTimeline(element, ctx) {
 			return;
 		}
 		const start = performance.now(),
-			step = stepOf(from, to, Math.max(200, plot.clientWidth || 800)),
+			step = seriesStep(from, to, Math.max(200, plot.clientWidth || 800)),
 			params = { ...selection(state), step: `${step}s`, levels: true, sample_type: state.st };
 		const [series, overlay, versions] = await Promise.all([
 			ctx.api.get("series", { ...params, by: byOf(state), limit: MOST_LINES }, { signal }),
 			state.fn ? ctx.api.get("series", { ...params, function: state.fn }, { signal }) : null,
-			state.service ? ctx.api.get("labels/version", { service: state.service, limit: 100 }, { signal }).catch(() => null) : null,
+			state.service ? loadVersions(ctx, state.service, signal) : null,
 		]);
 
 		data = {
 			from, to, step: series.step, total: series.total,
 			lines: series.lines.map((line, i) => ({ ...line, color: i })),
 			overlay: overlay?.lines.find(line => line.points.some(point => point[3])) || null,
-			markers: (versions?.values || []).filter(value => value.name && value.first).map(value => ({ time: Date.parse(value.first) / 1000, text: value.name }))
-				.filter(({ time }) => time > from && time < to).slice(-MOST_MARKERS),
+			versions,
+			markers: (versions?.list || []).map(version => ({ time: version.first, text: version.name })).filter(({ time }) => time > from && time < to).slice(-MOST_MARKERS),
 			queryMs: performance.now() - start,
 		};
 		show();
+		// What now is has moved on.
+		showActions(state);
 	}
 
 	function shownLines() {
-		const { only } = ctx.state;
+		const only = onlyOf(ctx.state);
 
-		return only === undefined ? data.lines : data.lines.filter(line => (line.name || NO_LABEL) === only);
+		return only === undefined ? data.lines : data.lines.filter(line => lineName(line) === only);
 	}
 
 	function show() {
@@ -170,17 +193,16 @@ function mountTimeline(element, ctx) {
 			showNothing();
 			return;
 		}
-		const lines = shownLines(),
-			isTable = state.mode === "table";
+		const lines = shownLines();
 
-		if (isTable || !chart)
-			clearPlot();
-		if (isTable) {
-			plot.append(dataTable(lines));
+		if (state.mode === "table") {
+			showTable(lines);
 		} else {
+			if (!chart)
+				clearPlot();
 			chart = chart || new TimeChart(plot, {
 				label: "Values over time", theme: () => ctx.theme, format, announce: ctx.announce,
-				onWindow: (kind, range) => ctx.set(kind === "base" ? { b: rangeText(range) } : { w: rangeText(range) }),
+				onWindow: (kind, range, isMore) => ctx.set(kind === "base" ? { b: rangeText(range) } : { w: rangeText(range) }, { push: !isMore }),
 				onCursor: i => {
 					cursor = i;
 					showLegend();
@@ -196,65 +218,85 @@ function mountTimeline(element, ctx) {
 
 	function clearPlot() {
 		chart?.destroy();
-		chart = null;
+		table?.destroy();
+		chart = table = null;
 		clear(plot);
 	}
 
 	function showNothing() {
 		clearPlot();
 		clear(legend);
+		legendKey = "";
 		plot.append(pageNote("Nothing to show", h("p", {}, types.length ? "No profiles came in that fit, in this time." : "There are no profiles of this selection.")));
 	}
 
 	/** The chart for those who cannot see it. */
-	function dataTable(lines) {
-		const host = h("div", { class: "fill-body" });
-		const rows = new Map();
+	function showTable(lines) {
+		const names = JSON.stringify(lines.map(line => [line.name, line.unit])),
+			rows = new Map();
 
 		lines.forEach((line, k) => line.points.forEach(point => {
 			const row = rows.get(point[0]) || rows.set(point[0], { time: point[0], levels: [] }).get(point[0]);
 
 			row.levels[k] = point[3];
 		}));
-		new VirtualTable(host, ctx, {
-			label: "Values over time", file: "timeline", sort: [{ key: "time", down: true }],
+		if (table?.names !== names) {
+			clearPlot();
+			table = new VirtualTable(plot.appendChild(h("div", { class: "fill-body" })), ctx, tableOptions(lines));
+			table.names = names;
+		}
+		table.setRows([...rows.values()]);
+	}
+
+	function tableOptions(lines) {
+		return {
+			label: "Values over time", file: "timeline", sort: [{ key: "time", down: true }], rowKey: row => row.time,
 			columns: [
 				{ key: "time", title: "Time", min: 170, get: row => row.time, text: row => timeText(row.time) },
 				...lines.map((line, k) => ({ key: `line${k}`, title: cleanName(line.name, 40) || "Value", number: true, width: 120, get: row => row.levels[k] ?? 0, text: row => (row.levels[k] === undefined ? "" : levelText(row.levels[k], line.unit, line.per_second)) })),
 			],
-		}).setRows([...rows.values()]);
-		return host;
+		};
 	}
 
-	function showLegend() {
-		const { only } = ctx.state,
-			at = cursor >= 0 && chart ? chart.timeAt(cursor) : null;
-		const levelOf = line => {
-			const points = at === null ? line.points.slice(-1) : line.points.filter(point => Math.abs(point[0] - at) < data.step / 2);
-
-			return points.length ? levelText(points[0][3], line.unit, line.per_second) : "–";
+	function legendItem(line) {
+		const item = {
+			swatch: h("i", { class: line === data.overlay ? "swatch dashed" : "swatch", "aria-hidden": "true" }),
+			number: h("span", { class: "num" }),
 		};
-		const item = line => {
-			const name = line.name || NO_LABEL,
-				isOnly = only === name;
+		const name = line === data.overlay ? ctx.state.fn : line.name,
+			parts = [item.swatch, h("span", { class: "name" }, cleanName(name, 80) || (byOf(ctx.state) ? NO_LABEL : "all")), item.number];
 
-			return h("li", {}, textButton(
-				[h("i", { class: "swatch", style: { background: lineColor(ctx.theme, line.color) }, "aria-hidden": "true" }), h("span", { class: "name" }, cleanName(line.name, 60) || (byOf(ctx.state) ? NO_LABEL : "all")), h("span", { class: "num" }, levelOf(line))],
-				() => ctx.set({ only: ctx.state.only === name ? null : name }),
-				"legend-item", { "aria-pressed": String(isOnly), title: isOnly ? "Show all" : "Show only this" }
-			));
-		};
-		const overlay = data.overlay && h("li", { class: "legend-item" }, h("i", { class: "swatch dashed", "aria-hidden": "true" }), h("span", { class: "name" }, cleanName(ctx.state.fn, 80)), h("span", { class: "num" }, levelOf(data.overlay)));
-
-		// What has the focus must keep it.
-		if (legend.contains(document.activeElement) && legend.children.length)
-			[...data.lines].forEach((line, i) => {
-				const button = legend.children[i]?.querySelector("button");
-
-				button?.setAttribute("aria-pressed", String(only === (line.name || NO_LABEL)));
-			});
+		if (line === data.overlay)
+			item.element = h("li", { class: "legend-item" }, parts);
 		else
-			clear(legend).append(...(at === null ? [] : [h("li", { class: "at" }, timeText(at))]), ...data.lines.map(item), ...(overlay ? [overlay] : []));
+			item.element = h("li", {}, (item.button = textButton(parts, () => ctx.set({ only: onlyOf(ctx.state) === lineName(line) ? null : lineName(line) }), "legend-item")));
+		return item;
+	}
+
+	/** What each line has where the cursor is, else at last. What has the focus keeps it. */
+	function showLegend() {
+		const only = onlyOf(ctx.state),
+			time = cursor >= 0 && chart ? chart.timeAt(cursor) : null,
+			lines = [...data.lines, ...(data.overlay ? [data.overlay] : [])],
+			next = JSON.stringify([lines.map(line => line.name), byOf(ctx.state), data.overlay && ctx.state.fn]);
+
+		if (next !== legendKey) {
+			legendKey = next;
+			legendItems = lines.map(legendItem);
+			refill(legend, at, ...legendItems.map(item => item.element));
+		}
+		at.textContent = time === null ? "Latest" : timeText(time);
+		lines.forEach((line, i) => {
+			const { swatch, number, button } = legendItems[i],
+				points = time === null ? line.points.slice(-1) : line.points.filter(point => Math.abs(point[0] - time) < data.step / 2);
+
+			number.textContent = points.length ? levelText(points[0][3], line.unit, line.per_second) : "–";
+			if (!button)
+				return;
+			swatch.style.background = lineColor(ctx.theme, line.color);
+			button.setAttribute("aria-pressed", String(only === lineName(line)));
+			button.title = only === lineName(line) ? "Show all" : "Show only this";
+		});
 	}
 
 	// ---- what can be done with the window
@@ -262,19 +304,31 @@ function mountTimeline(element, ctx) {
 	function showActions(state) {
 		const window = rangeOf(state.w),
 			base = rangeOf(state.b),
-			{ from, to } = windowOf(state, SPAN),
-			shown = window || [from, to];
-		const link = (page, text, className = "btn") => h("a", { class: className, href: viewerUrl(page, selection(state, shown)) }, text);
+			shown = shownRange(state);
+		const link = (page, text, className = "btn") => h("a", { class: className, href: openUrl(page, seen(state, shown)) }, text);
 
-		clear(actions).append(
+		refill(
+			actions,
 			h("span", {}, h("strong", {}, window ? "Window " : "All "), spanText(shown)),
 			link("flamegraph", "Flame graph", "btn primary"), link("top", "Top"), link("graph", "Graph"),
-			...(base ? [h("a", { class: "btn", href: viewerUrl("compare", selection(state, base), selection(state, shown)) }, "Compare with the baseline")] : []),
-			...(window ? [textButton("Zoom in", zoomIn, "btn"), textButton("Make it the baseline", makeBase, "btn"), textButton("Clear", clearWindows, "btn quiet")] : []),
-			...(base
-				? [h("span", { class: "base-text" }, h("strong", {}, "Baseline "), spanText(base)), ...(window ? [] : [textButton("Clear", clearWindows, "btn quiet")])]
-				: window ? [] : [h("span", { class: "muted" }, "Drag over the chart to choose a window, with Shift a baseline.")])
+			base && h("a", { class: "btn", href: openUrl("compare", seen(state, base), seen(state, shown)) }, "Compare with the baseline"),
+			textButton(["Compare…", icon("down")], openComparisons, "btn", { "aria-haspopup": "menu", "aria-expanded": "false" }),
+			window && [textButton("Zoom in", zoomIn, "btn"), textButton("Make it the baseline", makeBase, "btn"), textButton("Clear", clearWindows, "btn quiet")],
+			base && [h("span", { class: "base-text" }, h("strong", {}, "Baseline "), spanText(base)), window ? null : textButton("Clear", clearWindows, "btn quiet")],
+			!base && !window && h("span", { class: "muted" }, "Drag over the chart to choose a window, with Shift a baseline.")
 		);
+	}
+
+	function openComparisons(event) {
+		const { state } = ctx,
+			versions = data?.versions,
+			// One line of them is one version only.
+			all = versions?.label === byOf(state) ? selection : seen;
+
+		ctx.menu(event, comparisons({
+			range: shownRange(state), base: rangeOf(state.b), versions,
+			params: range => seen(state, range), versionParams: range => all(state, range), url: (a, b) => openUrl("compare", a, b),
+		}), "Compare");
 	}
 
 	function zoomIn() {
@@ -302,19 +356,13 @@ function mountTimeline(element, ctx) {
 		chart?.element.focus({ preventScroll: true });
 	}
 
-	const openPage = page => {
-		const { state } = ctx,
-			{ from, to } = windowOf(state, SPAN);
-
-		location.assign(viewerUrl(page, selection(state, rangeOf(state.w) || [from, to])));
-	};
+	const openPage = page => location.assign(openUrl(page, seen(ctx.state, shownRange(ctx.state))));
 
 	function compare() {
-		const base = rangeOf(ctx.state.b),
-			{ from, to } = windowOf(ctx.state, SPAN);
+		const base = rangeOf(ctx.state.b);
 
 		if (base)
-			location.assign(viewerUrl("compare", selection(ctx.state, base), selection(ctx.state, rangeOf(ctx.state.w) || [from, to])));
+			location.assign(openUrl("compare", seen(ctx.state, base), seen(ctx.state, shownRange(ctx.state))));
 		else
 			ctx.toast("Choose a baseline first: drag with Shift, or press B");
 	}
@@ -322,12 +370,10 @@ function mountTimeline(element, ctx) {
 	// ---- single profiles
 
 	async function loadList(signal) {
-		const window = rangeOf(ctx.state.w),
-			only = ctx.state.only !== undefined && byOf(ctx.state) ? { [byOf(ctx.state)]: ctx.state.only } : {};
-		const found = await ctx.api.get("profiles", { ...selection(ctx.state, window), limit: MOST_PROFILES }, { signal });
+		const found = await ctx.api.get("profiles", { ...seen(ctx.state, rangeOf(ctx.state.w)), limit: MOST_PROFILES }, { signal });
 		const labelText = row => row.labels.map(label => `${label.key}=${label.value}`).join(", ");
-		const rows = found.profiles.filter(row => Object.entries(only).every(([name, value]) => (name === "service" ? row.service : row.labels.find(label => label.key === name)?.value || NO_LABEL) === value)).reverse();
-		const open = row => viewerUrl("flamegraph", { id: row.id });
+		const rows = found.profiles.reverse();
+		const open = row => openUrl("flamegraph", { id: row.id });
 
 		list?.destroy();
 		clear(single).append(h("h2", {}, `${formatCount(rows.length)}${found.more ? " newest" : ""} profiles in the window`));
@@ -355,16 +401,11 @@ function mountTimeline(element, ctx) {
 	// ---- state
 
 	function updateFields(state) {
-		const known = sampleTypes(typeOf(state)),
-			select = fields.value.querySelector("select");
-
 		for (const field of [fields.service, fields.span, fields.query])
 			field.update(state);
 		fields.type.update({ type: typeOf(state) });
 		fields.by.update({ by: byOf(state) });
-		fields.value.hidden = !known.length && !state.st;
-		select.replaceChildren(...[...new Set([...known, ...(state.st ? [state.st] : [])])].map(name => h("option", { value: name === known[0] ? "" : name }, cleanName(name, 40))));
-		select.value = state.st && state.st !== known[0] ? state.st : "";
+		fields.value.update({ type: typeOf(state), st: state.st });
 		mode.set(state.mode || "area");
 		if (document.activeElement !== fn)
 			fn.value = state.fn || "";
@@ -421,6 +462,7 @@ function mountTimeline(element, ctx) {
 			clearInterval(timer);
 			run.stop();
 			runNames.stop();
+			runSuggest.stop();
 			closeList();
 			clearPlot();
 		},

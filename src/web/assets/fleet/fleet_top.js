@@ -1,13 +1,14 @@
 // The Fleet top page: the functions that take most over all services, in cores; or packages, modules, what they do.
 import { h, clear, selectField } from "../dom.js";
-import { cleanName, formatCount, formatPercent } from "../format.js";
+import { cleanName, exactPattern, formatCount, formatPercent } from "../format.js";
 import { latest, pageNote } from "../pages.js";
-import { levelText, nameField, queryField, selectionParams, spanField, timeText, usualType } from "./selection.js";
+import { addCondition, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl } from "./selection.js";
 import { plainTable } from "./storage.js";
 
 const TOP_SPAN = "1d",
 	TOP_ROWS = 100,
-	TOP_SERVICES = 30;
+	TOP_SERVICES = 30,
+	TYPING_MS = 250;
 const TOP_GROUPS = [["", "functions"], ["package", "packages"], ["module", "modules"], ["category", "what they do"]];
 const TOP_ORDERS = [["cores", "what they take"], ["services", "number of services"], ["trend", "growth"], ["cum", "with what they call"]];
 
@@ -25,21 +26,51 @@ function growthText(row, unit) {
 
 function mountFleetTop(element, ctx) {
 	const span = spanField(ctx, TOP_SPAN),
-		type = nameField(ctx, "Type", "type", ""),
+		service = nameField(ctx, "Service", "service", "all services"),
+		type = nameField(ctx, "Type", "type", "", value => ({ type: value || null, st: null })),
+		value = valueField(ctx),
+		each = nameField(ctx, "For each", "by", "nothing"),
 		query = queryField(ctx),
-		group = selectField("Show", topChoices(TOP_GROUPS), "", value => ctx.set({ group: value || null, f: null })),
-		order = selectField("By", topChoices(TOP_ORDERS), "cores", value => ctx.set({ sort: value === "cores" ? null : value })),
+		group = selectField("Show", topChoices(TOP_GROUPS), "", choice => ctx.set({ group: choice || null, f: null })),
+		order = selectField("By", topChoices(TOP_ORDERS), "cores", choice => ctx.set({ sort: choice === "cores" ? null : choice })),
 		filter = h("input", { type: "search", class: "query", placeholder: "Search", "aria-label": "Search functions" }),
 		count = h("p", { class: "muted", role: "status" }),
 		body = h("div", { class: "sections" }),
 		run = latest(ctx, body);
 	let key = null,
-		answer = null;
+		answer = null,
+		typing = 0;
 
-	element.append(h("div", { class: "toolbar wrap" }, type, span, group, order, filter, query), h("div", { class: "sections" }, count), body);
-	filter.addEventListener("input", () => ctx.set({ q: filter.value || null }, { push: false }));
+	element.append(h("div", { class: "toolbar wrap" }, service, type, value, span, group, each, order, filter, query), h("div", { class: "sections" }, count), body);
+	filter.addEventListener("input", () => {
+		clearTimeout(typing);
+		typing = setTimeout(() => ctx.set({ q: filter.value || null }, { push: false }), TYPING_MS);
+	});
 
-	const params = () => ({ ...selectionParams(ctx.state, TOP_SPAN), type: ctx.state.type || type.usual, group: ctx.state.group, fresh: false });
+	const selection = () => ({ ...selectionParams(ctx.state, TOP_SPAN), type: ctx.state.type || type.usual }),
+		params = () => ({ ...selection(), sample_type: ctx.state.st, group: ctx.state.group, fresh: false });
+
+	/** What a row is of, for the viewer. */
+	function rowSelection(row) {
+		const { by } = ctx.state,
+			found = selection();
+
+		if (!by)
+			return found;
+		return by === "service" ? { ...found, service: row.by } : { ...found, query: addCondition(found.query, by, row.by) };
+	}
+
+	/** A function between its callers and callees, and all stacks that have it: over all that the row is of. */
+	function nameCell(row) {
+		const name = cleanName(row.function, 200) || "(no name)",
+			open = (page, more) => viewerUrl(page, rowSelection(row), null, { si: ctx.state.st, ...more });
+
+		if (ctx.state.group || !row.function)
+			return name;
+		return h("div", { class: "fn-cell" },
+			h("a", { class: "row-link", href: open("sandwich", { fn: row.function }), title: "Callers and callees" }, name),
+			h("a", { class: "link-more", href: open("flamegraph", { f: exactPattern([0, row.function, "", 0, "", 0]) }), "aria-label": `Flame graph of ${name}` }, "Flame"));
+	}
 
 	/** Which services have it: asked for when somebody wants to know. */
 	function servicesOf(row) {
@@ -50,7 +81,7 @@ function mountFleetTop(element, ctx) {
 			const { rows, unit } = await ctx.api.get("top", { ...params(), function: row.function, by: "service", sort: "cores", limit: TOP_SERVICES });
 
 			clear(list).append(
-				h("ul", { class: "row-services" }, rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, unit)}`))),
+				h("ul", { class: "row-services" }, rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type, st: ctx.state.st, fn: ctx.state.group ? undefined : row.function }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, unit)}`))),
 				row.services > rows.length ? h("p", { class: "muted" }, `and ${formatCount(row.services - rows.length)} more`) : ""
 			);
 		}
@@ -64,60 +95,72 @@ function mountFleetTop(element, ctx) {
 	}
 
 	function show(state) {
-		const wanted = (state.q || "").toLowerCase(),
-			rows = answer.rows.filter(row => !wanted || row.function.toLowerCase().includes(wanted)),
-			what = TOP_GROUPS.find(([value]) => value === (state.group || ""))[1];
-		const heads = [what[0].toUpperCase() + what.slice(1), "Takes#", "Of all#", ...(state.group ? [] : ["With what it calls#"]), "Growth", "Services", ...(state.group ? [] : ["Module"])];
+		const { rows } = answer,
+			what = (TOP_GROUPS.find(([choice]) => choice === state.group) || TOP_GROUPS[0])[1],
+			isFunctions = !state.group;
+		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isFunctions ? ["Module"] : [])];
 
-		count.textContent = `${formatCount(answer.services)} services take ${rateText(answer.cores, answer.unit)}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.functions)} rows`;
-		clear(body).append(
+		count.textContent = `${formatCount(answer.services)} services take ${rateText(answer.cores, answer.unit)}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}`;
+		refill(
+			body,
 			rows.length
 				? plainTable("Fleet top", heads, rows.map(row => [
-						cleanName(row.function, 200), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1),
-						...(state.group ? [] : [formatPercent(row.cum, answer.total)]),
-						growthText(row, answer.unit), servicesOf(row), ...(state.group ? [] : [cleanName(row.module.replace(/^.*\//, ""), 60)]),
+						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1),
+						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
+						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
-				: pageNote("Nothing found", h("p", {}, "No profiles of this time have it. The last minutes are left out."))
+				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it. The last minutes are left out."))
 		);
 	}
 
 	async function load(signal) {
-		const { types } = await ctx.api.get("types", { query: ctx.state.query }, { signal });
+		const [{ types }, { services }, label] = await Promise.all([
+			ctx.api.get("types", { service: ctx.state.service, query: ctx.state.query }, { signal }),
+			ctx.api.get("services", { limit: 10000 }, { signal }),
+			ctx.versionLabel(),
+		]);
 
+		service.setNames(services.map(item => item.name));
+		each.setNames(["service", label]);
 		type.setNames(types.map(item => item.name));
 		type.usual = usualType(types.map(item => item.name));
-		type.update({ type: ctx.state.type || type.usual });
+		showTypes(ctx.state);
 		if (!types.length) {
+			count.textContent = "";
 			clear(body).append(pageNote("No profiles yet", h("p", {}, "See kiln-serve(1) for how to push or scrape them.")));
 			return;
 		}
-		answer = await ctx.api.get("top", { ...params(), sort: ctx.state.sort || "cores", limit: TOP_ROWS }, { signal });
+		answer = await ctx.api.get("top", { ...params(), by: ctx.state.by, search: ctx.state.q, sort: ctx.state.sort || "cores", limit: TOP_ROWS }, { signal });
 		show(ctx.state);
+	}
+
+	function showTypes(state) {
+		type.update({ type: state.type || type.usual });
+		value.update({ type: state.type || type.usual, st: state.st });
 	}
 
 	return {
 		update(state) {
-			const next = JSON.stringify([state.service, state.type, state.query, state.from, state.to, state.group, state.sort]);
+			const next = JSON.stringify([state.service, state.type, state.st, state.query, state.from, state.to, state.group, state.by, state.sort, state.q]);
 
-			[span, query].forEach(field => field.update(state));
-			type.update({ type: state.type || type.usual });
+			[service, span, query, each].forEach(field => field.update(state));
+			showTypes(state);
 			group.set(state.group || "");
 			order.set(state.sort || "cores");
 			if (document.activeElement !== filter)
 				filter.value = state.q || "";
 			if (next !== key) {
 				key = next;
-				answer = null;
 				run(load);
-			} else if (answer && (state.q || "") !== this.shown) {
-				show(state);
 			}
-			this.shown = state.q || "";
 		},
 		get stats() {
 			return { rows: answer?.rows.length };
 		},
-		destroy: () => run.stop(),
+		destroy() {
+			clearTimeout(typing);
+			run.stop();
+		},
 	};
 }
 

@@ -5,6 +5,7 @@ import { latest } from "../pages.js";
 import { agoText, nameField, queryField, selectionParams, spanField, timeText, usualType } from "./selection.js";
 
 const MOST_REFUSALS = 100,
+	COLUMN_WIDTH = 96,
 	NAMES_SPAN = "1d";
 
 const seconds = text => (text ? Date.parse(text) / 1000 : 0);
@@ -18,7 +19,8 @@ export function plainTable(label, heads, rows) {
 	return h(
 		"div",
 		{ class: "table-host", tabindex: 0, role: "region", "aria-label": label },
-		h("table", { class: "plain" },
+		// Words stay whole; a narrow page scrolls it.
+		h("table", { class: "plain", style: { minWidth: `${heads.length * COLUMN_WIDTH}px` } },
 			h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: isNumber[i] ? "num" : null }, head.replace(/#$/, ""))))),
 			h("tbody", {}, rows.map(row => h("tr", {}, row.map(cell)))))
 	);

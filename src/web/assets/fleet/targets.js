@@ -126,7 +126,7 @@ function targetColumns(ctx) {
 		{ key: "service", title: "Service", width: 150, get: row => row.service, hide: !isRoomy(600) },
 		{ key: "job", title: "Job", width: 110, get: row => row.job, hide: !isRoomy(900) },
 		{ key: "labels", title: "Labels", width: 180, get: row => labelsText(row.labels), hide: !isRoomy(1200) },
-		{ key: "last", title: "Last", width: 92, number: true, get: row => Date.parse(row.last) || 0, text: row => agoText(row.last) },
+		{ key: "last", title: "Last", width: 92, hide: !isRoomy(420), number: true, get: row => Date.parse(row.last) || 0, text: row => agoText(row.last) },
 		{ key: "problem", title: "Problem", width: isRoomy(1000) ? 280 : 160, get: problemOf, hide: !isRoomy(700) },
 		{ key: "now", title: "Action", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", event => openCapture(ctx, rowAt(event)), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
 	];

@@ -121,6 +121,12 @@ await test("timeline: a drag chooses a window, which opens in the viewer", async
 	await page.locator("a.home").click();
 	await ready();
 	equal([path(), await state("service"), await state("type")], ["/timeline", "web", "cpu"]);
+	await page.goBack();
+	await page.waitForURL("**/ui/peek?*");
+	await ready();
+	await page.keyboard.press("t");
+	await page.waitForURL("**/timeline?*");
+	await ready();
 });
 
 await test("timeline: with Shift a baseline, and the two are compared", async () => {
@@ -224,7 +230,8 @@ await test("timeline: other values of a heap, and no service at all", async () =
 // ---- all pages
 
 const STATES = ["services?srt=last%3Ad", "services?q=we&query=version%3D%221.1%22", `timeline?service=web&type=cpu&by=pod&${WINDOW}&w=${START + 600},${START + 1200}&b=${START},${START + 300}&mode=lines`,
-	`timeline?type=heap&${WINDOW}&only=web`, `timeline?service=${encodeURIComponent(EVIL)}&type=cpu&by=version&from=now-6h`, "timeline?service=web&from=now-7d&fn=parse", "storage?service=web"];
+	`timeline?type=heap&${WINDOW}&only=web`, `timeline?service=${encodeURIComponent(EVIL)}&type=cpu&by=version&from=now-6h`, "timeline?service=web&from=now-7d&fn=parse", `timeline?type=cpu&by=-&${WINDOW}`, "storage?service=web&from=now-6h",
+	`live?service=web&type=cpu&win=5m&at=${END}&mode=top`, `fleet?service=web&type=heap&st=inuse_space&by=version&q=han&${WINDOW}`, "regressions?service=web&type=cpu&kind=window&status=new&which=all&cmp=1", "targets?q=x&state=up"];
 
 await test("URLs: every one opens the same again, and unknown parameters stay", async () => {
 	for (const where of STATES) {
@@ -245,7 +252,7 @@ await test("URLs: the selection goes from page to page; back and forward", async
 	await page.keyboard.press("1");
 	await settle();
 	equal([path(), await state("service"), await state("from"), await state("w")], ["/services", "web", "now-6h", null]);
-	await page.keyboard.press("6");
+	await page.keyboard.press("7");
 	await settle();
 	equal(path(), "/storage");
 	await page.goBack();
@@ -259,7 +266,7 @@ await test("URLs: the selection goes from page to page; back and forward", async
 
 await test("keys: each page, help, search; they can be switched off", async () => {
 	await open(url);
-	for (const [key, want] of [["2", "timeline"], ["3", "fleet"], ["4", "regressions"], ["5", "targets"], ["6", "storage"], ["1", "services"]]) {
+	for (const [key, want] of [["2", "timeline"], ["3", "live"], ["4", "fleet"], ["5", "regressions"], ["6", "targets"], ["7", "storage"], ["1", "services"]]) {
 		await page.keyboard.press(key);
 		equal(path(), "/" + want);
 		await page.waitForFunction(() => window.__ui.ready || document.querySelector(".errorbar:not([hidden])"));
@@ -273,7 +280,7 @@ await test("keys: each page, help, search; they can be switched off", async () =
 	await axe("help");
 	await page.getByLabel("Keys without Ctrl do something").uncheck();
 	await page.keyboard.press("Escape");
-	await page.keyboard.press("6");
+	await page.keyboard.press("7");
 	equal(path(), "/services");
 	await page.evaluate(() => localStorage.removeItem("kiln.keys"));
 });

@@ -62,7 +62,7 @@ await test("states: a server that is gone is waited for", async () => {
 
 	await open(url);
 	processOf(url).kill("SIGKILL");
-	await page.keyboard.press("6");
+	await page.keyboard.press("7");
 	await page.getByText("The server does not answer.").waitFor();
 	equal(await page.locator("header.top").isVisible(), true);
 	await page.goto("about:blank"); // or it would go on asking

@@ -9,19 +9,21 @@ import { keyText, listenToKeys } from "../keys.js";
 import { carried } from "./selection.js";
 import { servicesPage } from "./services.js";
 import { timelinePage } from "./timeline.js";
+import { livePage } from "./live.js";
 import { fleetTopPage } from "./fleet_top.js";
 import { regressionsPage } from "./regressions.js";
 import { targetsPage } from "./targets.js";
 import { storagePage } from "./storage.js";
 
 /**
- * The pages by the last part of their path, in the order of the tabs and of the keys 1 to 6. A page is
+ * The pages by the last part of their path, in the order of the tabs and of the keys 1 to 7. A page is
  * {id, title, mount(element, ctx)}, and what mount returns has update(state), and if need be destroy(), keys
  * ({"Shift+ArrowLeft": run}), keyHelp ([[keys, text], ...]) and ready. A path is a line in routes.def, too.
  */
 const PAGES = {
 	services: servicesPage,
 	timeline: timelinePage,
+	live: livePage,
 	fleet: fleetTopPage,
 	regressions: regressionsPage,
 	targets: targetsPage,
@@ -31,7 +33,7 @@ const PAGE_NAMES = Object.keys(PAGES);
 
 const KEYS = [
 	["?", "help", "Help: keys"],
-	["1 2 3 4 5 6", "view", PAGE_NAMES.map(name => PAGES[name].title).join(", ")],
+	["1 2 3 4 5 6 7", "view", PAGE_NAMES.map(name => PAGES[name].title).join(", ")],
 	["/", "search", "The search of the page"],
 	["y", "copyUrl", "Copy the address of what you see"],
 ];

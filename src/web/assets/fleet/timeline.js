@@ -313,6 +313,7 @@ function mountTimeline(element, ctx) {
 			link("flamegraph", "Flame graph", "btn primary"), link("top", "Top"), link("graph", "Graph"),
 			base && h("a", { class: "btn", href: openUrl("compare", seen(state, base), seen(state, shown)) }, "Compare with the baseline"),
 			textButton(["Compare…", icon("down")], openComparisons, "btn", { "aria-haspopup": "menu", "aria-expanded": "false" }),
+			h("a", { class: "btn", href: ctx.url("live", { st: state.st }) }, "Live"),
 			window && [textButton("Zoom in", zoomIn, "btn"), textButton("Make it the baseline", makeBase, "btn"), textButton("Clear", clearWindows, "btn quiet")],
 			base && [h("span", { class: "base-text" }, h("strong", {}, "Baseline "), spanText(base)), window ? null : textButton("Clear", clearWindows, "btn quiet")],
 			!base && !window && h("span", { class: "muted" }, "Drag over the chart to choose a window, with Shift a baseline.")

@@ -91,6 +91,27 @@ await test("fleet top: for each version; other values; and all callers of a func
 	equal(await page.evaluate(() => window.__ui.tree.functions.some(fn => fn[1] === "copy")), false);
 });
 
+await test("fleet top: a version whose name means harm is a condition like others", async () => {
+	await open(`${url}fleet?type=cpu&${WINDOW}&by=version`);
+	await page.getByRole("link", { name: "c", exact: true }).click();
+	await page.waitForURL("**/ui/sandwich?*");
+	await ready();
+	equal((await page.locator(".page-title").textContent()).startsWith("c self"), true);
+});
+
+await test("fleet top: what it costs, by the price of a core", async () => {
+	await open(`${url}fleet?type=cpu&${WINDOW}`);
+	await page.getByLabel("Core hour").fill("0.05");
+	await page.keyboard.press("Enter");
+	await soon(async () => (await page.locator("th", { hasText: "A month" }).count()) === 1, "a column more");
+	const { cores } = (await (await fetch(`${url}api/1/top?type=cpu&${WINDOW}&sort=cores&limit=1&fresh=false`)).json()).rows[0];
+
+	equal([await state("price"), (await table())[0][3]], ["0.05", (cores * 0.05 * 730).toFixed(2)]);
+	await page.reload();
+	await ready();
+	equal(await page.getByLabel("Core hour").inputValue(), "0.05");
+});
+
 await test("regressions: compared now, with interval, samples and a link; what is said stays", async () => {
 	await open(`${url}regressions`);
 	equal(await page.locator("main").getByText("Nothing became slower").count(), 1);

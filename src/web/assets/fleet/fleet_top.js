@@ -8,7 +8,8 @@ import { plainTable } from "./storage.js";
 const TOP_SPAN = "1d",
 	TOP_ROWS = 100,
 	TOP_SERVICES = 30,
-	TYPING_MS = 250;
+	TYPING_MS = 250,
+	HOURS_A_MONTH = 730;
 const TOP_GROUPS = [["", "functions"], ["package", "packages"], ["module", "modules"], ["category", "what they do"]];
 const TOP_ORDERS = [["cores", "what they take"], ["services", "number of services"], ["trend", "growth"], ["cum", "with what they call"]];
 
@@ -24,6 +25,13 @@ function growthText(row, unit) {
 	return `${row.trend > 0 ? "▲" : "▼"} ${rateText(Math.abs(row.trend), unit)}${part > 0 ? ` (${row.trend > 0 ? "+" : "−"}${formatPercent(Math.abs(row.trend), part)})` : ""}`;
 }
 
+/** What so many cores cost; the money is that of the price. */
+function costText(cores, price) {
+	const cost = cores * price * HOURS_A_MONTH;
+
+	return cost >= 100 ? formatCount(Math.round(cost)) : cost.toFixed(2);
+}
+
 function mountFleetTop(element, ctx) {
 	const span = spanField(ctx, TOP_SPAN),
 		service = nameField(ctx, "Service", "service", "all services"),
@@ -34,14 +42,18 @@ function mountFleetTop(element, ctx) {
 		group = selectField("Show", topChoices(TOP_GROUPS), "", choice => ctx.set({ group: choice || null, f: null })),
 		order = selectField("By", topChoices(TOP_ORDERS), "cores", choice => ctx.set({ sort: choice === "cores" ? null : choice })),
 		filter = h("input", { type: "search", class: "query", placeholder: "Search", "aria-label": "Search functions" }),
+		price = h("input", { type: "number", class: "price", min: 0, step: "any", placeholder: "price", title: "What a core costs for an hour: then there is what functions cost in a month" }),
+		priceField = h("label", { class: "field" }, h("span", { class: "muted" }, "Core hour"), price),
 		count = h("p", { class: "muted", role: "status" }),
 		body = h("div", { class: "sections" }),
 		run = latest(ctx, body);
 	let key = null,
 		answer = null,
+		shownPrice = "",
 		typing = 0;
 
-	element.append(h("div", { class: "toolbar wrap" }, service, type, value, span, group, each, order, filter, query), h("div", { class: "sections" }, count), body);
+	element.append(h("div", { class: "toolbar wrap" }, service, type, value, span, group, each, order, priceField, filter, query), h("div", { class: "sections" }, count), body);
+	price.addEventListener("change", () => ctx.set({ price: Number(price.value) > 0 ? price.value : null }));
 	filter.addEventListener("input", () => {
 		clearTimeout(typing);
 		typing = setTimeout(() => ctx.set({ q: filter.value || null }, { push: false }), TYPING_MS);
@@ -97,15 +109,18 @@ function mountFleetTop(element, ctx) {
 	function show(state) {
 		const { rows } = answer,
 			what = (TOP_GROUPS.find(([choice]) => choice === state.group) || TOP_GROUPS[0])[1],
-			isFunctions = !state.group;
-		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isFunctions ? ["Module"] : [])];
+			isFunctions = !state.group,
+			isPriced = Number(state.price) > 0 && answer.unit === "nanoseconds";
+		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isFunctions ? ["Module"] : [])];
 
-		count.textContent = `${formatCount(answer.services)} services take ${rateText(answer.cores, answer.unit)}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}`;
+		shownPrice = state.price;
+		priceField.hidden = answer.unit !== "nanoseconds";
+		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? "service takes" : "services take"} ${rateText(answer.cores, answer.unit)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}`;
 		refill(
 			body,
 			rows.length
 				? plainTable("Fleet top", heads, rows.map(row => [
-						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1),
+						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1), ...(isPriced ? [costText(row.cores, state.price)] : []),
 						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
 						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
@@ -147,11 +162,15 @@ function mountFleetTop(element, ctx) {
 			showTypes(state);
 			group.set(state.group || "");
 			order.set(state.sort || "cores");
+			if (document.activeElement !== price)
+				price.value = state.price || "";
 			if (document.activeElement !== filter)
 				filter.value = state.q || "";
 			if (next !== key) {
 				key = next;
 				run(load);
+			} else if (answer && shownPrice !== state.price) {
+				show(state);
 			}
 		},
 		get stats() {

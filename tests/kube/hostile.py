@@ -10,10 +10,22 @@ import subprocess
 import threading
 import time
 
-from cluster import ROOT, TMP, done, ok
+from cluster import ROOT, done, ok, until
 
 DRIVER = os.environ.get("DRIVER", ROOT + "/build/release/tests/kube/driver")
 MAX_RSS_KB = 64 << 10 if os.environ.get("BUILD", "release") == "release" else 1 << 30
+NPODS = 10000
+POD = json.dumps({
+    "metadata": {"name": "shop-5d4f-%05d", "namespace": "shop-%02d", "uid": "0" * 36, "resourceVersion": "123456789",
+                 "labels": {"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "shop", "pod-template-hash": "5d4f"},
+                 "annotations": {"kiln.dev/scrape": "true", "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z",
+                                 "checksum/config": "0" * 64},
+                 "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:x%d" % i: {"f:y": {}} for i in range(100)}}]},
+    "spec": {"nodeName": "node-7", "containers": [
+        {"name": n, "image": "registry.example/shop/%s:1.2.3" % n, "ports": [{"name": "http", "containerPort": 8080}],
+         "env": [{"name": "VARIABLE_%d" % i, "value": "x" * 20} for i in range(20)]} for n in ("main", "sidecar")]},
+    "status": {"phase": "Running", "podIP": "10.1.%d.%d", "hostIP": "10.0.0.1", "containerStatuses": [
+        {"name": "main", "ready": True}, {"name": "sidecar", "ready": True}]}})
 asked = []
 
 
@@ -68,6 +80,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_watchends(self):
         self.answer(b"" if self.is_watch() else b'{"metadata":{"resourceVersion":"1"}}')
+
+    def do_bookmark(self):
+        self.answer(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"77"}}}\n' if self.is_watch() and "Version=1&" in self.path
+                    else b"" if self.is_watch() else b'{"metadata":{"resourceVersion":"1"}}')
+
+    def do_cluster(self):
+        """10,000 pods as they are in real clusters, 6 kB each."""
+        if self.is_watch():
+            time.sleep(20)
+            return self.answer(b"")
+        found = re.search("continue=([0-9]+)", self.path)
+        start = int(found[1]) if found else 0
+        limit = int(re.search("limit=([0-9]+)", self.path)[1])
+        assert limit <= 500
+        pods = ",".join(POD % (i, i % 50, i >> 8, i & 255) for i in range(start, min(start + limit, NPODS)))
+        more = start + limit < NPODS
+        self.answer(('{"metadata":{"resourceVersion":"1","continue":"%s"},"items":[%s]}' % (start + limit if more else "", pods)).encode())
 
     def do_watch410(self):
         self.answer(b'{"type":"ERROR","object":{"code":410}}\n' if self.is_watch() else b'{"metadata":{"resourceVersion":"1"}}')
@@ -132,30 +161,41 @@ for name, want in [("ws200", "200 OK: hello"), ("wsliar", "it agrees to a WebSoc
     fails(name, want, "forward", "pod", "1")
 
 
-def follow(name, seconds, *args):
-    """The states it was in, and how often it asked."""
+def follow(name, seconds, *args, enough=lambda state: False):
+    """The states it was in, and how often it asked. It has the time, or until there is enough."""
     asked.clear()
+    states = []
     it = subprocess.Popen([DRIVER, config(name), *args, "follow"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    time.sleep(seconds)
+    reader = threading.Thread(target=lambda: states.extend(map(json.loads, it.stdout)))
+    reader.start()
+    until(lambda: states and enough(states[-1]), seconds)
     it.stdin.close()
-    states = [json.loads(line) for line in it.stdout]
     it.wait(30)
+    reader.join()
     return states, len(asked)
 
 
 states, n = follow("watchends", 3)
 ok(states and states[-1]["synced"] and n < 20, "a watch that ends at once is not begun all the time", f"{states} {n}")
+states, n = follow("bookmark", 3)
+ok("resourceVersion=77&" in asked[2][1] and not any("limit" in path for _, path in asked[1:3]), "a watch goes on after its last bookmark",
+   asked)
 states, n = follow("watch410", 3)
 ok(states and states[-1]["synced"] and n < 20, "nor is one that is always too old", f"{states} {n}")
 states, n = follow("watchgarbage", 3)
 ok(any("an event has no metadata.resourceVersion" in s["problem"] for s in states) and n < 20, "an event that is none", f"{states} {n}")
-states, n = follow("watchline", 8)
+states, n = follow("watchline", 60, enough=lambda s: s["problem"])
 ok(any("an event has more than 8388608 bytes" in s["problem"] for s in states), "an event without an end", f"{states} {n}")
 ok(states and max(s["peak_kb"] for s in states) < MAX_RSS_KB, "in bounded memory", states[-1:])
 states, n = follow("many", 20, "max=100000")
 print("#", states and states[-1]["npods"], "pods kept,", states and states[-1]["peak_kb"], "kB at most")
 ok(states and any(s["npods"] for s in states) and states[-1]["peak_kb"] < 2 * MAX_RSS_KB,
    "pods without an end, in bounded memory", states[-1:])
+
+states, n = follow("cluster", 90, enough=lambda s: s["synced"])
+print(f"# {states[-1]['npods']} pods: {states[-1]['rss_kb']} kB now, {states[-1]['peak_kb']} kB at most")
+ok(states[-1]["npods"] == NPODS and states[-1]["synced"] and states[-1]["peak_kb"] < MAX_RSS_KB, f"{NPODS} pods in less than 64 MB",
+   states[-1:])
 
 forward = subprocess.Popen([DRIVER, config("wshuge"), "forward", "pod", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 port = forward.stdout.readline().strip()

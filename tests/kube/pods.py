@@ -3,12 +3,12 @@
 import base64
 import json
 import os
+import signal
 import subprocess
-import sys
 import threading
 import time
 
-from cluster import HERE, ROOT, TMP, Cluster, done, ok, until
+from cluster import ROOT, TMP, Cluster, done, ok, until
 
 DRIVER = os.environ.get("DRIVER", ROOT + "/build/release/tests/kube/driver")
 NPODS = 2000
@@ -207,14 +207,16 @@ ok(seconds < 5, "who follows no more ends soon", seconds)
 
 follow = Follow("namespace=shop")
 follow.until(lambda s: s["synced"])
-cluster.end(cluster.apiserver)
-follow.until(lambda s: s["problem"])
-cluster.start_apiserver()
+follow.process.send_signal(signal.SIGSTOP)
+then = cluster.send("GET", "/api/v1/namespaces/shop/pods?limit=1")["metadata"]["resourceVersion"]
 for i in range(20):
     cluster.annotate("last", {"n": str(i)}, "shop")
 cluster.delete("after", "shop")
 cluster.compact()
 cluster.restart_apiserver()
+event = json.loads(cluster.send("GET", f"/api/v1/namespaces/shop/pods?watch=1&timeoutSeconds=5&resourceVersion={then}", raw=True))
+ok(event["type"] == "ERROR" and event["object"]["code"] == 410, "the server says 410 to who was there then", event)
+follow.process.send_signal(signal.SIGCONT)
 ok(follow.until(lambda s: s["npods"] == 2 and not s["problem"] and any("n=19" in p for p in s["pods"])),
    "after 410 it lists anew", follow.state)
 follow.end()

@@ -243,10 +243,12 @@ static bool take_pod(void *ctx, const struct kube_pod *pod)
 {
 	struct search *s = ctx;
 
-	/* Of pods that do not run nothing was asked by name. */
-	if (pod->is_running)
-		add_pod(s, pod, s->params->takes_all);
-	return s->out->targets.n < MAX_TARGETS;
+	if (s->out->targets.n >= MAX_TARGETS) {
+		add_problem(s, "there are more than 20000 targets: choose some, with -n or -l");
+		return false;
+	}
+	add_pod(s, pod, false);
+	return true;
 }
 
 static bool find_named(struct search *s, const char *namespace, struct err *e)

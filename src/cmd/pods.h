@@ -48,7 +48,6 @@ struct pods_params {
 	char *const *names; /* of pods; none: all that there are */
 	size_t nnames;
 	struct pod_targets_params types;
-	bool takes_all; /* whether annotated or not, as those that were named */
 	atomic_bool *canceled;
 };
 

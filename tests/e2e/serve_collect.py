@@ -1,13 +1,16 @@
 """kiln collect of fake targets, good ones and bad ones, into a real server; and of the kubectl plugin all that needs no
 cluster: get, load, top, diff, flame, install --dry-run."""
 import datetime
+import http.server
 import json
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 import urllib.parse
+import urllib.request
 
 import serve_lib as lib
 from serve_lib import Server, check, equal
@@ -172,6 +175,80 @@ def knows_who_it_is():
     assert "x " in plugin("get", "services", "--kiln", server.url, env={"KILN_TOKEN": "secret-of-twenty-two"}).stdout
 
 
+# ---- pods, of something that answers like an API server; tests/kube has a real one
+
+class FakeApi:
+    """Lists pods, and has a proxy to them; no port-forward."""
+
+    def __init__(self, *pods):
+        self.pods, self.asked = pods, []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *args):
+                pass
+
+            def do_GET(self):
+                outer.asked.append(self.path)
+                status, body = outer.answer(urllib.parse.urlsplit(self.path).path)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        self.env = {"KUBECONFIG": "%s/kubeconfig%d" % (lib.TMP, next(lib.names))}
+        with open(self.env["KUBECONFIG"], "w") as f:
+            json.dump({"current-context": "t", "clusters": [{"name": "c", "cluster": {
+                "server": "http://127.0.0.1:%d" % self.server.server_port}}], "users": [{"name": "u", "user": {}}],
+                "contexts": [{"name": "t", "context": {"cluster": "c", "user": "u", "namespace": "ns"}}]}, f)
+
+    def answer(self, path):
+        found = [p for p in self.pods if path.endswith("/pods/" + p["metadata"]["name"])]
+        proxied = re.match(r"/api/v1/namespaces/ns/pods/http:\w+:(\d+)/proxy(/.*)", path)
+        if path == "/api/v1/namespaces/ns/pods":
+            return 200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": self.pods}).encode()
+        if proxied:
+            with urllib.request.urlopen("http://127.0.0.1:%s%s" % proxied.groups()) as answer:
+                return 200, answer.read()
+        return (200, json.dumps(found[0]).encode()) if found else (404, b'{"message": "there is none"}')
+
+
+def pod(name, port, **annotations):
+    annotations = {"kiln.dev/" + k: v for k, v in annotations.items()}
+    return {"metadata": {"name": name, "namespace": "ns", "uid": "u-" + name, "annotations": {"kiln.dev/port": str(port), **annotations}},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "shop:1.2"}]},
+            "status": {"phase": "Running", "podIP": "127.0.0.1"}}
+
+
+def takes_pods():
+    server, one, two = Server(), Target(), Target()
+    api = FakeApi(pod("a", one.port, enable="true"), pod("b", two.port), pod("c", "x", enable="true"))
+    args = ["--kubernetes", "--to", server.url, "--types", "heap"]
+    done = collect(*args, env=api.env, status=1)
+    assert 'pod ns/c: annotation kiln.dev/port is "x": write a number' in done.stdout, done.stdout
+    assert "1 target: 1 stored, 0 empty, 0 absent, 0 failed, 1 pod passed over" in done.stdout, done.stdout
+    labels = {"namespace": "ns", "pod": "a", "node": "n1", "container": "main", "image": "shop:1.2", "version": "1.2"}
+    equal((stored(server, "a"), stored(server, "b")), ({"heap": labels}, {}))
+    collect(*args, "b", env=api.env)
+    equal(stored(server, "b"), {"heap": {**labels, "pod": "b"}})
+    assert "404" in collect(*args, "none", env=api.env, status=1).stdout
+    collect(*args, "-A", "b", env=api.env, status=2)
+
+
+def captures_by_proxy():
+    target, folder = Target(), lib.TMP + "/captured"
+    api = FakeApi(pod("a", target.port, enable="true"))
+    done = plugin("capture", "--types", "heap,goroutine", "--output-dir", folder, env=api.env)
+    equal(sorted(re.sub(r"-\d+\.", ".", f) for f in os.listdir(folder)), ["profile-goroutine-a.pb.gz", "profile-heap-a.pb.gz"])
+    equal(sorted(done.stdout.split()), sorted(folder + "/" + f for f in os.listdir(folder)))
+    assert any("/portforward" in path for path in api.asked), api.asked
+    target.mode = "garbage"
+    plugin("capture", "a", "--types", "heap", "--output-dir", folder, env=api.env, status=1)
+    equal(len(os.listdir(folder)), 2)
+
+
 # ---- kubectl kiln
 
 def now_minus(hours):
@@ -302,6 +379,8 @@ check("labels arrive as they are", labels_are_exact)
 check("it can be interrupted", is_interrupted)
 check("wrong calls, and kprofefe's options", wrong_calls)
 check("tokens", knows_who_it_is)
+check("pods of an API server", takes_pods)
+check("capture through its proxy", captures_by_proxy)
 check("get, with times of all kinds", gets)
 check("load, of types of all kinds", loads)
 check("top, diff and flame", tops_and_diffs)

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/parallel.h"
+#include "base/vec.h"
 #include "base/wait.h"
 #include "collect/answer.h"
 #include "collect/schedule.h"
@@ -20,9 +21,10 @@ enum {
 struct round {
 	const struct round_params *params;
 	pthread_mutex_t lock; /* of params->tell */
+	vec(size_t) groups;   /* their first targets */
 };
 
-/* One target, by one worker. */
+/* Targets of one name, by one worker. */
 struct visit {
 	struct round *round;
 	const struct round_target *target;
@@ -190,35 +192,51 @@ static void take(struct visit *v, struct round_result *out)
 	http_response_release(&r);
 }
 
-static void visit_target(void *ctx, size_t index)
+static void take_all(struct visit *v, const struct round_target *t)
 {
-	struct round *round = ctx;
-	const struct round_params *params = round->params;
-	const struct round_target *t = &params->targets[index];
-	struct visit v = { .round = round,
-			   .target = t,
-			   .deadline_ms = clock_now_ms() + params->timeout_ms,
-			   .random = (uint64_t)clock_now_ns() + index };
+	const struct round_params *params = v->round->params;
 
-	for (size_t i = 0; i < t->ntypes; i++)
-		v.deadline_ms += t->types[i].seconds * 1000;
-	for (size_t i = 0; i < t->ntypes && !is_canceled(&v); i++) {
+	v->target = t;
+	v->is_unreachable = false;
+	for (size_t i = 0; i < t->ntypes && !is_canceled(v); i++) {
 		struct round_result result = { .target = t, .type = &t->types[i] };
 		int64_t start = clock_now_ms();
 
-		take(&v, &result);
+		take(v, &result);
 		result.took_ms = clock_now_ms() - start;
-		pthread_mutex_lock(&round->lock);
+		pthread_mutex_lock(&v->round->lock);
 		params->tell(params->ctx, &result);
-		pthread_mutex_unlock(&round->lock);
+		pthread_mutex_unlock(&v->round->lock);
 	}
+}
+
+static void visit_group(void *ctx, size_t index)
+{
+	struct round *round = ctx;
+	const struct round_params *params = round->params;
+	size_t first = round->groups.at[index],
+	       end = index + 1 < round->groups.n ? round->groups.at[index + 1] : params->ntargets;
+	struct visit v = { .round = round,
+			   .deadline_ms = clock_now_ms() + params->timeout_ms,
+			   .random = (uint64_t)clock_now_ns() + index };
+
+	for (size_t i = first; i < end; i++)
+		for (size_t k = 0; k < params->targets[i].ntypes; k++)
+			v.deadline_ms += params->targets[i].types[k].seconds * 1000;
+	for (size_t i = first; i < end; i++)
+		take_all(&v, &params->targets[i]);
 }
 
 void round_run(const struct round_params *params)
 {
+	const struct round_target *t = params->targets;
 	struct round round = { .params = params };
 
+	for (size_t i = 0; i < params->ntargets; i++)
+		if (!i || strcmp(t[i].name, t[i - 1].name) != 0)
+			vec_push(&round.groups, i);
 	pthread_mutex_init(&round.lock, NULL);
-	parallel_for((int)params->nworkers, params->ntargets, visit_target, &round);
+	parallel_for((int)params->nworkers, round.groups.n, visit_group, &round);
 	pthread_mutex_destroy(&round.lock);
+	vec_release(&round.groups);
 }

@@ -2,7 +2,8 @@
  *
  * Targets are asked at the same time, as many as there are workers; each for one profile after the
  * other, so that no two CPU profiles of a process run into each other, and no profile has in it
- * what taking another costs. A target has a deadline: the seconds that it is asked to collect, and
+ * what taking another costs. Those that follow each other and have the same name, as containers of
+ * a pod, take turns, too. They have a deadline: the seconds that they are asked to collect, and
  * `timeout_ms`. What may pass by itself (no answer, a status of 500 and more, a sink that is busy)
  * is tried again, later each time. Whatever a target does costs no other one anything.
  */

@@ -134,6 +134,26 @@ def chosen():
     ok(it.returncode == 2 and "not both" in it.stderr, "kprofefe takes names or labels", it.both)
 
 
+def containers():
+    """One after the other, and each with labels of its own."""
+    a, b = Target(), Target()
+    cluster.namespace("two")
+    cluster.send("POST", "/api/v1/namespaces/two/pods", {
+        "metadata": {"name": "p", "annotations": {
+            "kiln.dev/enable": "true", "kiln.dev/port.web": str(a.port), "kiln.dev/port.side": "admin",
+            "kiln.dev/service": "two", "kiln.dev/service.side": "two-side", "kiln.dev/profiles": "cpu"}},
+        "spec": {"nodeName": "node", "containers": [
+            {"name": "web", "image": "web:1"},
+            {"name": "side", "image": "side:2", "ports": [{"name": "admin", "containerPort": b.port}]}]}})
+    cluster.set_phase("p", "Running", "two")
+    it = collect("-n", "two")
+    labels = [stored(s).get("cpu", {}) for s in ("two", "two-side")]
+    ok(it.returncode == 0 and [(x.get("container"), x.get("version")) for x in labels] == [("web", "1"), ("side", "2")],
+       "containers of a pod", (it.both, labels))
+    begins = [t.asked[0][2] for t in (a, b)]
+    ok(begins[1] - begins[0] > 1.9, "one CPU profile at a time", begins)
+
+
 def bad_ones():
     """Each costs only itself, and what has changed holds the next time."""
     good, modes = Target(), {mode: Target(mode=mode) for mode in ("hang", "busy", "garbage", "die", "drip", "wrong")}
@@ -289,6 +309,7 @@ def roles():
 try:
     go_and_c()
     chosen()
+    containers()
     bad_ones()
     same_as_kprofefe()
     secrets()

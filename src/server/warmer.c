@@ -1,15 +1,15 @@
 #include "server/warmer.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/wait.h"
 #include "base/when.h"
 #include "server/limits.h"
 #include "server/log.h"
 
+#define SECOND INT64_C(1000000000)
 enum { NICE = 10, FIRST_S = 1, INTERVAL_S = 150 };
 
 struct warmer {
@@ -19,21 +19,6 @@ struct warmer {
 	pthread_cond_t wake;
 	atomic_bool is_stopping;
 };
-
-/* False: it is to end. */
-static bool pause_for(struct warmer *w, int seconds)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += seconds;
-	pthread_mutex_lock(&w->lock);
-	while (!atomic_load(&w->is_stopping) &&
-	       pthread_cond_timedwait(&w->wake, &w->lock, &until) != ETIMEDOUT)
-		;
-	pthread_mutex_unlock(&w->lock);
-	return !atomic_load(&w->is_stopping);
-}
 
 static void warm(struct warmer *w)
 {
@@ -64,7 +49,9 @@ static void *run(void *ctx)
 
 	/* Of this thread, and of those that it starts. */
 	setpriority(PRIO_PROCESS, 0, NICE);
-	for (int pause = FIRST_S; pause_for(w, pause); pause = INTERVAL_S)
+	for (int64_t pause_s = FIRST_S;
+	     wait_unless(&w->wake, &w->lock, &w->is_stopping, pause_s * SECOND);
+	     pause_s = INTERVAL_S)
 		warm(w);
 	return NULL;
 }

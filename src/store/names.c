@@ -20,7 +20,7 @@ static bool count_series(struct listing *l, const struct picked *p, struct store
 	*count = (struct store_name){ { 0 }, 1, all->nprofiles, all->first, all->last };
 	if (all->first >= l->q->from && all->last <= l->q->to)
 		return true;
-	row = db_bind(l->db, SQL_COUNT,
+	row = db_bind(l->db, SQL_COUNT_KEPT,
 		      DB_VALUES(DB_INT(p->series), DB_INT(l->q->from), DB_INT(l->q->to)), e);
 	ok = row && db_step(l->db, row, e) == DB_ROW;
 	if (ok) {

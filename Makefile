@@ -243,7 +243,8 @@ fuzz-run: $(FUZZ) $(OUT)/data/done
 bench:
 	@tools/deps.sh build bench browser
 	@$(MAKE) --no-print-directory build/kiln build/libkiln.so \
-		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load)
+		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load) \
+		build/release/tests/unit/test_regress
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/shell.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/web build/kiln build/release/tests/bench build/bench $(if $(QUICK),quick)
@@ -251,6 +252,7 @@ bench:
 	tests/bench/serve.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/fleet.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/serve_attack.py --kiln build/kiln $(if $(QUICK),--quick)
+	SIMULATIONS=$(if $(QUICK),1,10) build/release/tests/unit/test_regress
 	tests/bench/agent.py --agent build/libkiln.so --suite ../shared/bench/runtime --work build/bench/runtime $(if $(QUICK),--quick)
 
 man: $(MAN)

@@ -5,6 +5,7 @@
 
 #include "base/unit.h"
 #include "base/vec.h"
+#include "compare/drift.h"
 #include "compare/stats.h"
 
 /* What the header promises. */
@@ -16,6 +17,10 @@ static const double min_prior = 4, max_prior = 100;
 /* Functions with fewer events per profile say nothing about dispersion. */
 static const double min_dispersion_events = 5;
 static const double min_dispersion_functions = 5;
+/* What is known of the memory before looking: the ratio of drift.h is that of this memory, give or
+ * take so much. And however many functions there are, many do the same: it is never known better
+ * than by so much. */
+static const double usual_memory = 0.5, ratio_spread = 0.2, min_error = 0.07;
 
 /* What a function has on one side, in events of the typical weight of their profile. */
 struct sum {
@@ -50,8 +55,9 @@ struct comparer {
 	double prior;	    /* degrees of freedom of the mean dispersion */
 	double alpha;	    /* of intervals, for the normal distribution */
 	double growth;	    /* of what is more than 1 in a dispersion, by what neighbours share */
-	double independent; /* part of the degrees that is left by it */
-	/* If sources are ordered, of each: */
+	double independent; /* degrees that are left by it */
+	struct drift_side parts[2]; /* if sources are ordered */
+	/* Then of each: */
 	double *lean;	      /* what an event adds to `lean` */
 	size_t source;	      /* that is being added, from 1 */
 	size_t *before;	      /* number of the one before it on its side, or 0 */
@@ -211,6 +217,8 @@ static void find_neighbours(struct comparer *c, const struct compare_source *sou
 	double *exposure = arena_many(c->a, n + 1, double);
 	size_t last[2] = { 0 };
 
+	for (int is_new = 0; is_new < 2; is_new++)
+		c->parts[is_new].exposure = arena_many(c->a, n, double);
 	c->lean = arena_many(c->a, n + 1, double);
 	c->before = arena_many(c->a, n + 1, size_t);
 	for (size_t i = 1; i <= n; i++) {
@@ -221,6 +229,7 @@ static void find_neighbours(struct comparer *c, const struct compare_source *sou
 		if (is_empty(c, s))
 			continue;
 		exposure[i] = exposure_of(c, s, factor) / mean_weight(c, s, factor);
+		c->parts[s->is_new].exposure[c->parts[s->is_new].n++] = exposure[i];
 		c->before[i] = before;
 		last[s->is_new] = i;
 		if (!before)
@@ -325,6 +334,12 @@ static double mean_events(const struct comparer *c, const struct tally *f)
 	return both(&x) / x.weight / (double)(c->out->old.nsources + c->out->new.nsources);
 }
 
+/* What lagged() is by chance alone: if one has more than the mean, others have less. */
+static double chance_lag(const struct comparer *c)
+{
+	return c->neighbours[0] / c->exposure[0] + c->neighbours[1] / c->exposure[1];
+}
+
 /* The sum of products of what neighbours have more than expected, in the units of chi_square. */
 static double lagged(const struct comparer *c, const struct tally *f)
 {
@@ -341,64 +356,53 @@ static double lagged(const struct comparer *c, const struct tally *f)
 	return sum / noise_of(&x, 1);
 }
 
-/* Of n values whose correlation falls with distance as memory, memory^2, ...: by how much the
- * variance of their mean is more than if they had nothing in common, over 2. */
-static double shared(double memory, double n)
+/* How much of what parts of a side differ by, chance apart, goes on to the next one: the memory,
+ * one for all functions, as of a few sources each alone would tell nothing. It is rather taken too
+ * high, as it is what keeps a drift from looking like a change: by one standard error up. */
+static double estimate_memory(const struct comparer *c)
 {
-	double sum = 0, power = memory;
+	struct drift usual = drift_of(c->parts, usual_memory);
+	double usual_ratio = usual.neighbours / usual.inside,
+	       prior = 1 / (ratio_spread * ratio_spread);
+	double inside = 0, neighbours = 0, noise = 0, known = 0, ratio = 0;
 
-	for (double k = 1; k < n && power > 1e-6; k++, power *= memory)
-		sum += (1 - k / n) * power;
-	return sum;
-}
-
-/* What lagged() of all functions together would be, on a side of n sources, if chi_square() is
- * `chi` there and the memory this. The mean that both are taken from varies, too. */
-static double expected_lag(double chi, double memory, double n, double nfunctions)
-{
-	double g = shared(memory, n);
-	double variance = (chi - nfunctions * 2 * g) / (n - 1 - 2 * g);
-	double excess = fmax(0, variance - nfunctions);
-
-	return (n - 1) * (excess * memory - (variance + 2 * excess * g) / n);
-}
-
-/* The memory, one for all functions: of a few sources each function alone would tell nothing. */
-static void estimate_memory(struct comparer *c)
-{
-	double n = (double)(c->out->old.nsources + c->out->new.nsources) / 2;
-	double chi = 0, lag = 0, nfunctions = 0, low = 0, high = 0.95;
-
-	c->growth = c->independent = 1;
-	if (!c->params->is_ordered || n < 3)
-		return;
 	for (size_t i = 0; i < c->tallies.n; i++) {
 		const struct tally *f = &c->tallies.at[i];
+		double events = mean_events(c, f), weight = events / (f->expected * f->expected), x,
+		       y;
 
-		if (mean_events(c, f) < min_dispersion_events)
+		if (events < min_dispersion_events)
 			continue;
-		chi += chi_square(c, f) / 2;
-		lag += lagged(c, f) / 2;
-		nfunctions++;
+		x = weight * (chi_square(c, f) - c->degrees);
+		y = weight * (lagged(c, f) + chance_lag(c));
+		inside += x;
+		neighbours += y;
+		noise += (y - usual_ratio * x) * (y - usual_ratio * x);
 	}
-	/* If chance explains it all, three standard deviations up, there is nothing to carry over.
-	 */
-	if (chi / ((n - 1) * nfunctions) < 1 + 3 / sqrt((n - 1) * nfunctions) || nfunctions < 1)
-		return;
-	/* So much that nothing is left of n - 1 degrees of freedom cannot be told from more. */
-	while (high > 0 && n - 1 - 2 * shared(high, n) < 1)
-		high -= 0.01;
-	for (int i = 0; i < 30; i++) {
-		double middle = (low + high) / 2;
+	if (inside > 0 && noise > 0) {
+		known = fmin(inside * inside / noise, 1 / (min_error * min_error));
+		ratio = neighbours / inside;
+	}
+	ratio = (known * ratio + prior * usual_ratio) / (known + prior);
+	return drift_memory(c->parts, ratio + 1 / sqrt(known + prior));
+}
 
-		if (expected_lag(chi, middle, n, nfunctions) < lag)
-			low = middle;
-		else
-			high = middle;
-	}
-	c->out->memory = low;
-	c->growth = (n - 1) / (n - 1 - 2 * shared(low, n)) * (1 + 2 * shared(low, n));
-	c->independent = 1 / (1 + 2 * shared(low, n));
+/* What the memory makes of dispersions: phi becomes that of two sides which are drawn again and
+ * again, and counts for fewer degrees of freedom. */
+static void estimate_drift(struct comparer *c)
+{
+	double old = c->exposure[0], new = c->exposure[1], nsources;
+	struct drift drift;
+
+	c->growth = 1;
+	c->independent = c->degrees;
+	if (!c->params->is_ordered || old <= 0 || new <= 0)
+		return;
+	c->out->memory = estimate_memory(c);
+	drift = drift_of(c->parts, c->out->memory);
+	nsources = (double)(c->out->old.nsources + c->out->new.nsources) / 2;
+	c->growth = c->degrees * drift.between / ((1 / old + 1 / new) * drift.inside);
+	c->independent = c->degrees * drift.nindependent / nsources;
 }
 
 /* How much the mean dispersion says about a single function, in degrees of freedom: if dispersions
@@ -413,6 +417,24 @@ static double prior_degrees(double mean, double variance, double degrees)
 		return max_prior;
 	prior = (4 * spread + 2 * degrees - 4) / (spread - 2);
 	return fmin(max_prior, fmax(min_prior, prior));
+}
+
+/* By how much dispersion grows with a function's events, each counting for as much as it can tell:
+ * that of many varies as much as it is. `slope` is a first guess. */
+static double fit_slope(const struct comparer *c, double slope)
+{
+	double excess = 0, events = 0;
+
+	for (size_t i = 0; i < c->tallies.n; i++) {
+		const struct tally *f = &c->tallies.at[i];
+		double n = mean_events(c, f), weight = n / ((1 + slope * n) * (1 + slope * n));
+
+		if (n < min_dispersion_events)
+			continue;
+		excess += weight * (f->dispersion - 1);
+		events += weight * n;
+	}
+	return events > 0 ? fmax(0, excess / events) : 0;
 }
 
 /* What to expect of a function before looking at its own profiles. If runs differ by a percentage,
@@ -434,6 +456,7 @@ static void expect_dispersion(struct comparer *c)
 	}
 	c->out->dispersion = n > 0 ? fmax(1, dispersion / n) : 1;
 	slope = events > 0 ? fmax(0, (dispersion - n) / events) : 0;
+	c->out->slope = slope = fit_slope(c, slope);
 	for (size_t i = 0; i < c->tallies.n; i++)
 		c->tallies.at[i].expected =
 			fmax(c->out->dispersion, 1 + slope * mean_events(c, &c->tallies.at[i]));
@@ -443,7 +466,7 @@ static void expect_dispersion(struct comparer *c)
 
 static double student_degrees(const struct comparer *c)
 {
-	return c->degrees * c->independent + c->prior;
+	return c->independent + c->prior;
 }
 
 static void estimate_dispersion(struct comparer *c)
@@ -456,7 +479,7 @@ static void estimate_dispersion(struct comparer *c)
 	if (c->degrees < 1)
 		return;
 	expect_dispersion(c);
-	estimate_memory(c);
+	estimate_drift(c);
 	for (size_t i = 0; i < c->tallies.n; i++) {
 		const struct tally *f = &c->tallies.at[i];
 		double relative = f->dispersion / f->expected;
@@ -470,8 +493,11 @@ static void estimate_dispersion(struct comparer *c)
 	mean = sum / fmax(n, 1);
 	c->prior = min_prior;
 	if (n >= min_dispersion_functions && mean > 0)
-		c->prior = prior_degrees(mean, fmax(0, squares - sum * mean) / (n - 1), c->degrees);
-	c->alpha = erfc(stats_student_quantile(interval_alpha, student_degrees(c)) / M_SQRT2);
+		c->prior = prior_degrees(mean, fmax(0, squares - sum * mean) / (n - 1),
+					 c->independent);
+	c->out->growth = c->growth;
+	c->out->degrees = student_degrees(c);
+	c->alpha = erfc(stats_student_quantile(interval_alpha, c->out->degrees) / M_SQRT2);
 }
 
 static double dispersion_of(const struct comparer *c, const struct tally *f)
@@ -480,8 +506,8 @@ static double dispersion_of(const struct comparer *c, const struct tally *f)
 
 	if (c->degrees < 1)
 		return 1;
-	dispersion =
-		(c->prior * f->expected + c->degrees * f->dispersion) / (c->prior + c->degrees);
+	dispersion = (c->prior * f->expected + c->independent * f->dispersion) /
+		     (c->prior + c->independent);
 	return fmax(1, 1 + (dispersion - 1) * c->growth);
 }
 
@@ -622,6 +648,7 @@ static void test_rows(struct comparer *c, struct compare_row *rows, size_t n)
 		p[ntested] = rows[i].p;
 		tested[ntested++] = (uint32_t)i;
 	}
+	c->out->ntested = ntested;
 	stats_false_discovery(c->a, p, ntested);
 	for (size_t i = 0; i < ntested; i++)
 		rows[tested[i]].q = p[i];
@@ -682,4 +709,19 @@ bool compare(struct arena *a, const struct compare_source *sources, size_t n,
 	vec_release(&c.tallies);
 	map_release(&c.map);
 	return ok;
+}
+
+double compare_detectable(const struct comparison *c, double share)
+{
+	static const double four_of_five = 0.84; /* standard deviations more than the limit */
+	double nsources = (double)(c->old.nsources + c->new.nsources);
+	double events = share * (c->old.nevents + c->new.nevents) / fmax(1, nsources);
+	double dispersion = fmax(c->dispersion, 1 + c->slope * events);
+	double p = c->params.fdr / fmax(1, (double)c->ntested); /* of the first that is found */
+	double limit = c->degrees > 0 ? stats_student_quantile(p, c->degrees)
+				      : stats_normal_quantile(p / 2);
+
+	return (limit + four_of_five) *
+	       sqrt(fmax(1, 1 + (dispersion - 1) * c->growth) * share * (1 - share) *
+		    (1 / c->old.nevents + 1 / c->new.nevents));
 }

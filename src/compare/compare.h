@@ -27,9 +27,9 @@
  * all functions, the more so the less functions differ in it; the p-value then comes from Student's
  * distribution. If profiles are parts of time, in order, neighbours may resemble each other: then
  * there are fewer independent ones than it seems, and the mean of a side varies by more than its
- * parts show. How much the part of the spread that is no chance carries over to the next profile
- * (rho, one for all functions) is estimated from products of neighbours, and phi becomes what it
- * would be if a side had been drawn again and again.
+ * parts show. How much of the spread that is no chance goes on to the next profile (the memory, one
+ * for all functions) is estimated from products of neighbours, rather too high than too low, and
+ *phi becomes what it would be if a side had been drawn again and again (drift.h).
  *
  * The verdict. Functions with at least 10 events are tested; Benjamini and Hochberg's procedure
  * over all of them finds those that changed. Of the others, those whose ratio new : old is surely
@@ -116,17 +116,23 @@ struct comparison {
 	struct str type, unit;
 	struct compare_side old, new;
 	double dispersion;	  /* of all functions; 0: one profile on each side */
-	double memory;		  /* rho, if sources are ordered */
+	double slope;		  /* of it, by a function's samples in a profile */
+	double memory;		  /* if sources are ordered */
+	double growth;		  /* of what is more than 1 in dispersions, by that */
+	double degrees;		  /* of Student's distribution; 0: the normal one */
 	struct compare_row total; /* tested unless shares are compared */
 	struct compare_row *rows; /* largest |change| first */
 	size_t nrows, nshown;	  /* intervals are there for the shown and the changed ones */
-	size_t nchanged, nover;
+	size_t ntested, nchanged, nover;
 	bool has_events;
 };
 
 /* Rows' names are the sources'. */
 bool compare(struct arena *a, const struct compare_source *sources, size_t n,
 	     const struct compare_params *params, struct comparison *out, struct err *e);
+/* How much of its side's total a function with this share must take more, to be found 4 times of 5
+ * if nothing else changes. */
+double compare_detectable(const struct comparison *c, double share);
 
 /* ---- printing (print.c) */
 

@@ -19,8 +19,9 @@ static const double min_samples = 500;
 /* A decrease must be this much larger than any increase, or it may be what that leaves to others.
  */
 static const double min_lead = 1.02;
-enum { MAX_FASTER = 20 };
-enum { MIN_PARTS = 4, USUAL_PARTS = 8, MAX_PARTS = 28, MAX_FINDINGS = 100, POINTS = 168 };
+static const double usual_share = 0.05; /* of a function, to say what would be found */
+enum { MAX_FASTER = 20, MAX_DAYS_BACK = 14, MAX_EXACT_TIMES = 5 };
+enum { MIN_PARTS = 4, USUAL_PARTS = 8, MIN_DAYS = 7, MAX_PARTS = 28, POINTS = 168 };
 
 const char *const regress_kinds[REGRESS_KINDS] = { "version", "window" };
 const char *const regress_results[REGRESS_RESULTS] = { "compared", "not enough samples",
@@ -43,14 +44,6 @@ static bool matters(const struct compare_row *row, const struct regress_limits *
 		row->change * r->new.cores * r->rest[1] >= limits->min_cores);
 }
 
-/* A function of 5%: 3.3 is about the limit of the false discovery rate with a hundred functions,
- * 0.84 makes it 4 times of 5. */
-static double detectable(const struct comparison *c)
-{
-	return (3.3 + 0.84) * sqrt(fmax(1, c->dispersion) * 0.05 * 0.95 *
-				   (1 / c->old.nevents + 1 / c->new.nevents));
-}
-
 void regress_judge(struct arena *a, const struct comparison *c, const struct regress_limits *limits,
 		   struct regress *out)
 {
@@ -59,8 +52,8 @@ void regress_judge(struct arena *a, const struct comparison *c, const struct reg
 	out->result = REGRESS_COMPARED;
 	out->nfunctions = (uint32_t)c->nrows;
 	out->dispersion = fmax(1, c->dispersion);
-	out->detectable = detectable(c);
-	for (size_t i = 0; i < c->nrows && found.n < MAX_FINDINGS; i++) {
+	out->detectable = compare_detectable(c, usual_share);
+	for (size_t i = 0; i < c->nrows && found.n < REGRESS_MAX_FINDINGS; i++) {
 		const struct compare_row *row = &c->rows[i];
 
 		if (row->verdict != VERDICT_MORE || !matters(row, limits, out))
@@ -182,6 +175,7 @@ struct counting {
 	const struct regress_params *p;
 	struct regress *out;
 	vec(struct compare_source) sources;
+	vec(int64_t) starts; /* of their parts */
 	struct store_matcher matchers[3];
 	size_t nmatchers;
 };
@@ -224,6 +218,7 @@ static bool count_part(struct counting *c, struct regress_side *side, const stru
 	     compare_count(c->a, &merged.profile, &params, &source, e);
 	if (ok) {
 		vec_push(&c->sources, source);
+		vec_push(&c->starts, q->from);
 		side->nprofiles += merged.nprofiles;
 		side->nparts++;
 		side->samples += source.nevents;
@@ -236,12 +231,13 @@ static bool count_part(struct counting *c, struct regress_side *side, const stru
 	return ok;
 }
 
-/* A day's load goes up and down: parts are days, if there are some. */
+/* A day's load goes up and down: parts are days, if there are enough to tell how they differ. */
 static int64_t parts_wanted(const struct store_query *q)
 {
-	int64_t days = int_distance(q->from, q->to) / DAY;
+	/* From the first profile to the last it is a little less than whole days. */
+	int64_t days = int_add(int_distance(q->from, q->to), DAY / 2) / DAY;
 
-	if (days < MIN_PARTS)
+	if (days < MIN_DAYS)
 		return USUAL_PARTS;
 	return days < MAX_PARTS ? days : MAX_PARTS;
 }
@@ -315,6 +311,44 @@ static const struct store_name *newest(const struct store_name *names, size_t n,
 	return found;
 }
 
+/* Does it have profiles at both ends, give or take a quarter? */
+static bool is_covered(struct counting *c, const struct regress_side *side, bool *is, struct err *e)
+{
+	struct store_query q = query_of(c, side);
+	int64_t from = side->from, to = side->to, edge = (to - from) / 4;
+
+	*is = parts_narrow(c->p->store, &q, c->a, e);
+	if (!*is)
+		return e->kind == ERR_NOTFOUND;
+	*is = q.from <= from + edge && q.to >= to - edge;
+	return true;
+}
+
+/* What a service does goes up and down with the day: the old side is the same time of an earlier
+ * day, the last that has it. If there is none it stays as it is. */
+static bool find_earlier_day(struct counting *c, int64_t new_first, int64_t old_first,
+			     struct err *e)
+{
+	const struct regress_side *new = &c->out->new;
+
+	for (int64_t n = (new->to - new_first) / DAY + 1; n <= MAX_DAYS_BACK; n++) {
+		struct regress_side side = { .version = c->out->old.version,
+					     .from = new->from - n *DAY,
+					     .to = new->to - n *DAY };
+		bool is;
+
+		if (side.to < old_first)
+			return true;
+		if (!is_covered(c, &side, &is, e))
+			return false;
+		if (is) {
+			c->out->old = side;
+			return true;
+		}
+	}
+	return true;
+}
+
 static bool choose_versions(struct counting *c, bool *are_two, struct err *e)
 {
 	const struct regress_params *p = c->p;
@@ -337,11 +371,11 @@ static bool choose_versions(struct counting *c, bool *are_two, struct err *e)
 	c->out->began = new->first;
 	c->out->new = (struct regress_side){ .version = new->name, .from = start, .to = p->now };
 	c->out->old = (struct regress_side){ .version = old->name, .from = start, .to = p->now };
-	if (old->last < start + length / 2) {
-		c->out->old.to = new->first - 1;
-		c->out->old.from = new->first - (length > MINUTE ? length : MINUTE);
-	}
-	return true;
+	if (old->last >= start + length / 2)
+		return true;
+	c->out->old.to = new->first - 1;
+	c->out->old.from = new->first - (length > MINUTE ? length : MINUTE);
+	return length < HOUR || find_earlier_day(c, new->first, old->first, e);
 }
 
 /* ---- when */
@@ -369,27 +403,62 @@ static bool read_line(struct counting *c, struct str function, int64_t from, int
 	return true;
 }
 
-/* Of windows; a version's change is when it came. */
+static double value_of(const struct compare_source *s, struct str function)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (str_eq(s->names[i], function))
+			return s->values[i];
+	return 0;
+}
+
+/* The part with which it changed. */
+static void find_part(struct counting *c, struct regress_finding *f)
+{
+	size_t n = 0, at;
+	double *values = arena_many(c->a, c->sources.n, double);
+	double *all = arena_many(c->a, c->sources.n, double);
+	int64_t *starts = arena_many(c->a, c->sources.n, int64_t);
+
+	for (int is_new = 0; is_new < 2; is_new++)
+		for (size_t i = 0; i < c->sources.n; i++) {
+			if (c->sources.at[i].is_new != is_new)
+				continue;
+			values[n] = value_of(&c->sources.at[i], f->function);
+			all[n] = c->sources.at[i].total;
+			starts[n++] = c->starts.at[i];
+		}
+	at = regress_change_point(values, all, n);
+	if (at)
+		f->changed = starts[at];
+}
+
+/* Of windows; a version's change is when it came. Each takes a scan of all the time: only those of
+ * the largest changes are exact, others are of the parts that were counted. */
 static bool find_times(struct counting *c, struct err *e)
 {
 	int64_t span = c->out->new.to - c->out->old.from, step = MINUTE, from;
 	size_t n;
 	double *all;
 
+	if (c->p->kind == REGRESS_VERSIONS || !c->out->n)
+		return true;
 	if (span / (2 * POINTS) > MINUTE)
 		step = (span / (2 * POINTS) + MINUTE - 1) / MINUTE * MINUTE;
 	from = c->out->old.from - c->out->old.from % step;
 	n = (size_t)((c->out->new.to - from) / step) + 1;
 	all = arena_many(c->a, n, double);
-	if (c->p->kind == REGRESS_VERSIONS || !c->out->n)
-		return true;
 	if (!read_line(c, STR(""), from, step, all, n, e))
 		return false;
 	for (size_t i = 0; i < c->out->n; i++) {
 		struct regress_finding *f = &c->out->findings[i];
-		double *values = arena_many(c->a, n, double);
+		double *values;
 		size_t at;
 
+		if (i >= MAX_EXACT_TIMES) {
+			find_part(c, f);
+			continue;
+		}
+		values = arena_many(c->a, n, double);
 		if (!read_line(c, f->function, from, step, values, n, e))
 			return false;
 		at = regress_change_point(values, all, n);
@@ -447,13 +516,14 @@ bool regress_run(struct arena *a, const struct regress_params *p, struct regress
 	*out = (struct regress){ 0 };
 	ok = run(&c, e);
 	vec_release(&c.sources);
+	vec_release(&c.starts);
 	if (stop_asked(p->stop))
 		return err_set(e, ERR_IO, "nobody waits for it any more");
-	/* One service that cannot be compared, as one without samples, keeps no other from it. */
-	if (!ok && e->kind != ERR_IO) {
+	/* One service that cannot be compared, as one without samples or with a damaged profile,
+	 * keeps no other from it. */
+	if (!ok) {
 		out->result = REGRESS_FAILED;
 		out->why = (struct str){ str_dup(a, str_of(e->text)), strlen(e->text) };
-		ok = true;
 	}
-	return ok;
+	return true;
 }

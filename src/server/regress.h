@@ -12,8 +12,9 @@
  * is compared: shares are those of that.
  *
  * Of versions, the new one is that which was seen first last. If the old one still runs beside it,
- * as a canary does, both are compared over the same time; if not, the time before the change
- * counts, for as long as the new one has been there.
+ * as a canary does, both are compared over the same time. If not, and the new one has been there
+ * for an hour or more, the same hours of an earlier day count, the last on which the old one ran
+ * then; if there is none, the time before the change, for as long as the new one has been there.
  */
 #ifndef SERVER_REGRESS_H
 #define SERVER_REGRESS_H
@@ -32,6 +33,8 @@ enum regress_result {
 	REGRESS_RESULTS
 };
 extern const char *const regress_results[REGRESS_RESULTS];
+
+enum { REGRESS_MAX_FINDINGS = 100 }; /* of a comparison */
 
 /* What counts. */
 struct regress_limits {
@@ -85,7 +88,7 @@ struct regress {
 };
 
 /* Everything that `out` names lies in `a`. What cannot be compared is a result; false: it was
- * stopped, or the store failed. */
+ * stopped. */
 bool regress_run(struct arena *a, const struct regress_params *p, struct regress *out,
 		 struct err *e);
 

@@ -409,6 +409,7 @@ static void set_request(struct call *call)
 	const struct http_request *q = call->q;
 	__typeof__(curl_easy_setopt) *set = call->c->set;
 	bool is_insecure = str_has_prefix(str_of(q->url), STR(INSECURE));
+	bool is_final = q->is_direct || q->is_final;
 	struct buf url = { 0 };
 
 	buf_printf(&url, "%s%s%c", is_insecure ? "https://" : "",
@@ -421,8 +422,9 @@ static void set_request(struct call *call)
 	set(call->curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 	set(call->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	set(call->curl, CURLOPT_FOLLOWLOCATION, q->is_direct || q->is_here_only ? 0L : 1L);
-	set(call->curl, CURLOPT_QUICK_EXIT, q->is_direct ? 1L : 0L);
+	set(call->curl, CURLOPT_FOLLOWLOCATION, is_final ? 0L : 1L);
+	set(call->curl, CURLOPT_QUICK_EXIT, is_final ? 1L : 0L);
+	set(call->curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's status is not ours */
 	set(call->curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
 	set(call->curl, CURLOPT_ACCEPT_ENCODING, "gzip");
 	set(call->curl, CURLOPT_USERAGENT, "kiln");

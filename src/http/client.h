@@ -12,8 +12,8 @@
  *	http_client_free(c);
  *
  * Up to 10 redirects are followed, proxies come from the environment (not with is_direct), gzip is
- *undone. Threads: many may send through one client, each with a response of its own; connections
- *are kept.
+ * undone. Threads: many may send through one client, each with a response of its own; connections
+ * are kept.
  */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
@@ -29,7 +29,7 @@
 /* Names of PEM files; NULL or "" if not given. A CA replaces those of the system. */
 struct http_tls {
 	const char *cert, *key, *ca;
-	const char *const *names; /* of these settings, for errors; NULL: the flags' */
+	const char *const *names;	      /* of these settings, for errors; NULL: the flags' */
 	struct str cert_pem, key_pem, ca_pem; /* in place of files; p == NULL: none */
 	const char *server_name; /* who the server must be, if not the host of the URL; or NULL */
 	bool is_insecure;	 /* does not ask who the server is */
@@ -53,10 +53,11 @@ struct http_request {
 	bool (*stream)(void *ctx, struct str bytes);
 	void *stream_ctx;
 	const char *proxy; /* its URL; NULL: the environment's */
-	bool is_here_only; /* a redirect is an answer like others */
 	/* Of servers that others have named: redirects are not followed, no proxy is asked, and
 	 * whoever cancels does not wait for a name to be resolved. */
 	bool is_direct;
+	/* Redirects are answers like others, and whoever cancels does not wait for a name. */
+	bool is_final;
 };
 
 struct http_response {
@@ -72,7 +73,7 @@ struct http_client *http_client_new(const struct http_tls *tls);
 void http_client_free(struct http_client *c);
 
 /* True whenever the server has answered in full, whatever the status. `r` must be zeroed, or used
- * before. ERR_LIMIT: the body is too large. */
+ * before; if only the body is missing or too large (ERR_LIMIT), it has the status all the same. */
 bool http_send(struct http_client *c, const struct http_request *q, struct http_response *r,
 	       struct err *e);
 /* ---- a connection for other protocols than HTTP, once HTTP has agreed to them: for one thread */

@@ -314,8 +314,7 @@ static bool try_once(struct kube_client *k, struct http_request q, const char *p
 	q.url = url.p;
 	q.headers = headers.at;
 	q.nheaders = headers.n;
-	q.is_here_only =
-		true; /* nobody is to lead us, and who we are, elsewhere: not a pod, either */
+	q.is_final = true; /* nobody is to lead us, and who we are, elsewhere: not a pod, either */
 	q.proxy = *k->config->proxy ? k->config->proxy : NULL;
 	ok = http_send(s->http, &q, r, e);
 	if (!ok && e->kind == ERR_NOTFOUND) /* of a host; it may come back */

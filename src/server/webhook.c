@@ -1,13 +1,12 @@
 #include "server/webhook.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/version.h"
+#include "base/wait.h"
 #include "http/client.h"
 #include "server/log.h"
 
@@ -23,6 +22,8 @@ enum {
 struct batch {
 	char ids[WEBHOOK_MAX_IDS][17];
 	size_t n;
+	unsigned nfailures;
+	int64_t due_ms; /* when it is tried next, by clock_now_ms() */
 };
 
 struct webhook {
@@ -31,10 +32,12 @@ struct webhook {
 	struct metrics *metrics;
 	struct http_client *client;
 	pthread_t thread;
-	pthread_mutex_t lock;
+	bool has_thread;
+	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
-	struct batch *waiting[WEBHOOK_MAX_WAITING]; /* a ring */
-	size_t first, nwaiting;
+	struct batch *waiting[WEBHOOK_MAX_WAITING]; /* in the order in which they came */
+	size_t nwaiting;
+	bool is_sending; /* one more, which may have to wait again */
 	atomic_bool is_stopping;
 };
 
@@ -118,105 +121,137 @@ static void put_body(struct webhook *w, const struct batch *b, struct buf *body)
 
 enum outcome { ARRIVED, TRY_AGAIN, REFUSED };
 
+/* What an answer means; of none the status is 0, and `e` says why. Nobody reads its body: whether
+ * all of it came does not matter. */
+static enum outcome outcome_of(const struct http_response *r, struct err *e)
+{
+	static const char elsewhere[] =
+		", and is not followed elsewhere: --webhook must be the URL "
+		"that takes them";
+
+	if (!r->status)
+		return TRY_AGAIN;
+	err_set(e, ERR_IO, "it answers %.*s%s", STR_ARG(buf_view(&r->status_text)),
+		r->status / 100 == 3 ? elsewhere : "");
+	switch (r->status / 100) {
+	case 2:
+		return ARRIVED;
+	case 3:
+		return REFUSED;
+	case 4:
+		return r->status == 408 || r->status == 429 ? TRY_AGAIN : REFUSED;
+	default:
+		return TRY_AGAIN;
+	}
+}
+
 static enum outcome call(struct webhook *w, const struct batch *b, struct err *e)
 {
 	static const char *const headers[] = { "Content-Type: application/json",
 					       "User-Agent: kiln/" KILN_VERSION };
 	struct http_response r = { 0 };
 	struct buf body = { 0 };
-	enum outcome outcome = TRY_AGAIN;
+	enum outcome outcome;
 
 	put_body(w, b, &body);
-	if (http_send(w->client,
-		      &(struct http_request){ .url = w->url,
-					      .headers = headers,
-					      .nheaders = 2,
-					      .body = buf_view(&body),
-					      .timeout_ms = TIMEOUT_MS,
-					      .max_bytes = MAX_ANSWER,
-					      .canceled = &w->is_stopping },
-		      &r, e)) {
-		err_set(e, ERR_IO, "it answers %.*s", STR_ARG(buf_view(&r.status_text)));
-		if (r.status >= 200 && r.status < 300)
-			outcome = ARRIVED;
-		else if (r.status >= 400 && r.status < 500 && r.status != 408 && r.status != 429)
-			outcome = REFUSED;
-	}
+	http_send(w->client,
+		  &(struct http_request){ .url = w->url,
+					  .headers = headers,
+					  .nheaders = 2,
+					  .body = buf_view(&body),
+					  .timeout_ms = TIMEOUT_MS,
+					  .max_bytes = MAX_ANSWER,
+					  .canceled = &w->is_stopping,
+					  .is_final = true },
+		  &r, e);
+	outcome = outcome_of(&r, e);
 	http_response_release(&r);
 	buf_release(&body);
 	return outcome;
 }
 
-/* False: it is to end. */
-static bool pause_for(struct webhook *w, int64_t ms)
+/* False: it is to be tried again. */
+static bool send_batch(struct webhook *w, struct batch *b)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	pthread_mutex_lock(&w->lock);
-	while (!atomic_load(&w->is_stopping) &&
-	       pthread_cond_timedwait(&w->wake, &w->lock, &until) != ETIMEDOUT)
-		;
-	pthread_mutex_unlock(&w->lock);
-	return !atomic_load(&w->is_stopping);
-}
-
-static void send_batch(struct webhook *w, const struct batch *b)
-{
+	int64_t pause = webhook_pause_ms(++b->nfailures);
+	enum outcome outcome;
 	struct err e;
 
-	for (unsigned nfailures = 1;; nfailures++) {
-		int64_t pause = webhook_pause_ms(nfailures);
-		enum outcome outcome;
-
-		set_state(w, b, STR("sending"));
-		outcome = call(w, b, &e);
-		if (outcome == ARRIVED) {
-			count(w, METRIC_WEBHOOK_SENT, (double)b->n);
-			set_state(w, b, STR("sent"));
-			return;
-		}
-		count(w, METRIC_WEBHOOK_FAILURES, 1);
-		if (outcome == REFUSED || pause < 0) {
-			give_up(w, b, e.text);
-			return;
-		}
-		/* What was not answered may have arrived; whoever stops now tries it again. */
-		set_state(w, b, STR("queued"));
-		if (nfailures == 1)
-			log_error("the webhook cannot be told of %zu regressions, and is tried "
-				  "again: %s",
-				  b->n, e.text);
-		if (!pause_for(w, pause))
-			return;
+	set_state(w, b, STR("sending"));
+	outcome = call(w, b, &e);
+	if (outcome == ARRIVED) {
+		count(w, METRIC_WEBHOOK_SENT, (double)b->n);
+		set_state(w, b, STR("sent"));
+		return true;
 	}
+	count(w, METRIC_WEBHOOK_FAILURES, 1);
+	if (outcome == REFUSED || pause < 0) {
+		give_up(w, b, e.text);
+		return true;
+	}
+	/* What was not answered may have arrived; whoever stops now tries it again. */
+	set_state(w, b, STR("queued"));
+	if (b->nfailures == 1)
+		log_error("the webhook cannot be told of %zu regressions, and is tried again: %s",
+			  b->n, e.text);
+	b->due_ms = clock_now_ms() + pause;
+	return false;
 }
 
+/* ---- the queue */
+
+/* The one to be tried first, which may be later. Under the lock. */
+static size_t first_due(const struct webhook *w)
+{
+	size_t first = 0;
+
+	for (size_t i = 1; i < w->nwaiting; i++)
+		if (w->waiting[i]->due_ms < w->waiting[first]->due_ms)
+			first = i;
+	return first;
+}
+
+/* NULL: it is to end. */
 static struct batch *next(struct webhook *w)
 {
 	struct batch *b = NULL;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->nwaiting && !atomic_load(&w->is_stopping))
-		pthread_cond_wait(&w->wake, &w->lock);
-	if (!atomic_load(&w->is_stopping)) {
-		b = w->waiting[w->first];
-		w->first = (w->first + 1) % WEBHOOK_MAX_WAITING;
-		w->nwaiting--;
+	while (!b && !atomic_load(&w->is_stopping)) {
+		size_t first = first_due(w);
+		int64_t wait = LONGEST_MS;
+
+		if (w->nwaiting)
+			wait = w->waiting[first]->due_ms - clock_now_ms();
+		if (wait > 0) {
+			wait_for_ms(&w->wake, &w->lock, (int)wait);
+			continue;
+		}
+		b = w->waiting[first];
+		memmove(&w->waiting[first], &w->waiting[first + 1],
+			(--w->nwaiting - first) * sizeof(struct batch *));
+		w->is_sending = true;
 	}
 	pthread_mutex_unlock(&w->lock);
 	return b;
 }
 
+/* One that fails waits, and keeps no other from being sent. */
 static void *run(void *ctx)
 {
 	struct webhook *w = ctx;
 	struct batch *b;
 
 	while ((b = next(w))) {
-		send_batch(w, b);
-		free(b);
+		bool is_done = send_batch(w, b);
+
+		pthread_mutex_lock(&w->lock);
+		w->is_sending = false;
+		if (!is_done)
+			w->waiting[w->nwaiting++] = b;
+		pthread_mutex_unlock(&w->lock);
+		if (is_done)
+			free(b);
 	}
 	return NULL;
 }
@@ -233,15 +268,15 @@ void webhook_send(struct webhook *w, char (*ids)[17], size_t n)
 	memcpy(b->ids, ids, b->n * sizeof(*ids));
 	set_state(w, b, STR("queued"));
 	pthread_mutex_lock(&w->lock);
-	has_room = w->nwaiting < WEBHOOK_MAX_WAITING;
-	if (has_room)
-		w->waiting[(w->first + w->nwaiting++) % WEBHOOK_MAX_WAITING] = b;
+	has_room = w->nwaiting + w->is_sending < WEBHOOK_MAX_WAITING;
+	if (has_room && w->has_thread)
+		w->waiting[w->nwaiting++] = b;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
-	if (!has_room) {
+	if (!has_room)
 		give_up(w, b, "too many wait to be sent");
+	if (!has_room || !w->has_thread)
 		free(b);
-	}
 }
 
 /* ---- starting */
@@ -282,11 +317,10 @@ struct webhook *webhook_start(const char *url, struct findings *findings, struct
 	w->client = http_client_new(&tls);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
+	w->has_thread = pthread_create(&w->thread, NULL, run, w) == 0;
+	if (!w->has_thread)
+		log_error("there is no thread for the webhook: it is told after the next start");
 	send_left(w);
-	if (pthread_create(&w->thread, NULL, run, w) != 0) {
-		log_error("there is no thread for the webhook");
-		abort();
-	}
 	return w;
 }
 
@@ -298,9 +332,10 @@ void webhook_stop(struct webhook *w)
 	atomic_store(&w->is_stopping, true);
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
+	if (w->has_thread)
+		pthread_join(w->thread, NULL);
 	for (size_t i = 0; i < w->nwaiting; i++)
-		free(w->waiting[(w->first + i) % WEBHOOK_MAX_WAITING]);
+		free(w->waiting[i]);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->wake);
 	http_client_free(w->client);

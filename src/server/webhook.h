@@ -1,11 +1,12 @@
 /* webhook.h - tells a URL of regressions that are new: POST, JSON, {"event":"regressions",
  * "regressions":[...]}, those of one comparison together.
  *
- * An answer of 2xx is the end of it. Others, and none within 10 seconds, are tried again after 1,
- * 2, 4, ... seconds, 5 minutes at most, for an hour; then, and at once after a 4xx other than 408
- * and 429, they are given up. No regression is sent again once it has arrived, or may have when the
- * server was killed; what waits when it stops is sent after the next start. The queue is bounded:
- * what does not fit is given up, too.
+ * A status of 2xx is the end of it, whatever follows it. Others, and none within 10 seconds, are
+ * tried again after 1, 2, 4, ... seconds, 5 minutes at most, for an hour; others are sent
+ * meanwhile. Then, and at once after a 3xx or a 4xx other than 408 and 429, they are given up. No
+ * regression is sent again once it has arrived, or may have when the server was killed; what waits
+ * when it stops is sent after the next start. The queue is bounded: what does not fit is given up,
+ * too.
  */
 #ifndef SERVER_WEBHOOK_H
 #define SERVER_WEBHOOK_H

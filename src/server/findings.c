@@ -16,19 +16,22 @@
 #include "server/api1.h"
 
 #define FILE_NAME "regressions.json"
-enum { MAX_FILE_BYTES = 64 << 20 };
+enum { MAX_FILE_BYTES = 64 << 20, MAX_ASIDE = 100 };
 
 struct entry {
 	struct finding at;
-	char *text; /* that its strings lie in */
+	char *text;   /* that its strings lie in */
+	size_t bytes; /* in the file */
 };
 
 struct findings {
 	pthread_mutex_t lock;
 	char *path;
 	vec(struct entry *) entries; /* in the order in which they were found */
+	uint64_t bytes;		     /* of all of them, in the file */
 	uint64_t nchanges, nsaved;
 	pthread_mutex_t saving;
+	char *unreadable; /* why the file could not be read: then it is left as it is */
 };
 
 /* ---- fields */
@@ -158,13 +161,17 @@ static void copy_texts(struct finding *x, char *to)
 	}
 }
 
-static void entry_set(struct entry *entry, struct finding x)
+static void entry_set(struct findings *f, struct entry *entry, struct finding x)
 {
 	char *text = xmalloc(text_bytes(&x));
+	struct buf json = { 0 };
 
 	copy_texts(&x, text);
+	finding_json(&json, &x);
 	free(entry->text);
-	*entry = (struct entry){ x, text };
+	f->bytes = f->bytes - entry->bytes + json.n + 2;
+	*entry = (struct entry){ x, text, json.n + 2 };
+	buf_release(&json);
 }
 
 static void entry_free(struct entry *entry)
@@ -197,19 +204,29 @@ static int found_first(const void *a, const void *b)
 	return str_cmp(x->at.id, y->at.id);
 }
 
+static bool has_room(const struct findings *f)
+{
+	return f->entries.n < FINDINGS_MAX && f->bytes < FINDINGS_MAX_BYTES;
+}
+
 /* Room for one more: a tenth goes, or it would be one after the other. */
 static void make_room(struct findings *f)
 {
-	size_t ngone = FINDINGS_MAX / 10;
+	size_t ngone = 0, left;
 
-	if (f->entries.n < FINDINGS_MAX)
+	if (has_room(f))
 		return;
 	qsort(f->entries.at, f->entries.n, sizeof(*f->entries.at), seen_first);
-	for (size_t i = 0; i < ngone; i++)
-		entry_free(f->entries.at[i]);
-	f->entries.n -= ngone;
-	memmove(f->entries.at, f->entries.at + ngone, f->entries.n * sizeof(*f->entries.at));
-	qsort(f->entries.at, f->entries.n, sizeof(*f->entries.at), found_first);
+	while (ngone < f->entries.n &&
+	       (ngone <= f->entries.n / 10 || f->bytes >= FINDINGS_MAX_BYTES)) {
+		f->bytes -= f->entries.at[ngone]->bytes;
+		entry_free(f->entries.at[ngone++]);
+	}
+	left = f->entries.n - ngone;
+	memmove(f->entries.at, f->entries.at + ngone, left * sizeof(*f->entries.at));
+	f->entries.n = left;
+	if (left)
+		qsort(f->entries.at, left, sizeof(*f->entries.at), found_first);
 }
 
 static void add(struct findings *f, const struct finding *x)
@@ -217,7 +234,7 @@ static void add(struct findings *f, const struct finding *x)
 	struct entry *entry = xcalloc(1, sizeof(*entry));
 
 	make_room(f);
-	entry_set(entry, *x);
+	entry_set(f, entry, *x);
 	vec_push(&f->entries, entry);
 }
 
@@ -244,19 +261,41 @@ static bool read_file(struct findings *f, struct str text, struct err *e)
 	return ok;
 }
 
+/* A name that nothing has yet. */
+static void put_free_name(struct buf *name, const char *path)
+{
+	for (int i = 0; i < MAX_ASIDE; i++) {
+		name->n = 0;
+		buf_printf(name, i ? "%s.damaged.%d" : "%s.damaged", path, i);
+		buf_char(name, '\0');
+		if (!file_version(name->p).inode)
+			return;
+	}
+}
+
 static void put_aside(struct findings *f, const struct err *e, struct buf *why)
 {
 	struct buf name = { 0 };
 
-	buf_printf(&name, "%s.damaged", f->path);
-	buf_char(&name, '\0');
+	put_free_name(&name, f->path);
 	rename(f->path, name.p);
 	buf_printf(why, "%s cannot be read: %s; it is %s now, and the list begins anew", f->path,
 		   e->text, name.p);
 	buf_release(&name);
+}
+
+/* One that is damaged is put aside. Of one that is only out of reach nothing is known: it stays. */
+static void cannot_read(struct findings *f, const struct err *e, struct buf *why)
+{
 	for (size_t i = 0; i < f->entries.n; i++)
 		entry_free(f->entries.at[i]);
-	f->entries.n = 0;
+	f->entries.n = f->bytes = 0;
+	if (e->kind != ERR_IO) {
+		put_aside(f, e, why);
+		return;
+	}
+	f->unreadable = strdup(e->text);
+	buf_printf(why, "%s; nothing is saved there until the next start", e->text);
 }
 
 struct findings *findings_open(const char *dir, struct buf *why)
@@ -270,9 +309,9 @@ struct findings *findings_open(const char *dir, struct buf *why)
 	path_join(&path, str_of(dir), STR(FILE_NAME));
 	buf_char(&path, '\0');
 	f->path = path.p;
-	if (file_version(f->path).inode && (!small_file_read(&text, f->path, MAX_FILE_BYTES, &e) ||
-					    !read_file(f, buf_view(&text), &e)))
-		put_aside(f, &e, why);
+	if (small_file_read(&text, f->path, MAX_FILE_BYTES, &e) ? !read_file(f, buf_view(&text), &e)
+								: e.kind != ERR_NOTFOUND)
+		cannot_read(f, &e, why);
 	buf_release(&text);
 	return f;
 }
@@ -287,6 +326,7 @@ void findings_free(struct findings *f)
 	pthread_mutex_destroy(&f->lock);
 	pthread_mutex_destroy(&f->saving);
 	free(f->path);
+	free(f->unreadable);
 	free(f);
 }
 
@@ -296,8 +336,12 @@ bool findings_save(struct findings *f, struct err *e)
 	uint64_t nchanges;
 	bool ok = true;
 
+	if (f->unreadable)
+		return err_set(e, ERR_IO, "it could not be read: %s", f->unreadable);
 	pthread_mutex_lock(&f->saving);
 	pthread_mutex_lock(&f->lock);
+	if (f->bytes >= FINDINGS_MAX_BYTES) /* by what people said */
+		make_room(f);
 	nchanges = f->nchanges;
 	buf_puts(&text, "{\"regressions\":[");
 	for (size_t i = 0; i < f->entries.n && nchanges != f->nsaved; i++) {
@@ -364,7 +408,7 @@ bool findings_note(struct findings *f, const struct finding *x, int64_t now, int
 		new.webhook = old->webhook;
 		memcpy(id, old->id.p, 16);
 		id[16] = '\0';
-		entry_set(known, new);
+		entry_set(f, known, new);
 	} else {
 		make_id(x, now, id);
 		new.id = str_of(id);
@@ -377,15 +421,23 @@ bool findings_note(struct findings *f, const struct finding *x, int64_t now, int
 	return !known;
 }
 
+static bool is_among(struct str id, char (*ids)[17], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(id, str_of(ids[i])))
+			return true;
+	return false;
+}
+
 void findings_settle(struct findings *f, struct str service, struct str type, struct str kind,
-		     int64_t now)
+		     char (*found)[17], size_t n)
 {
 	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < f->entries.n; i++) {
 		struct finding *x = &f->entries.at[i]->at;
 
-		if (x->current && x->seen < now && str_eq(x->service, service) &&
-		    str_eq(x->type, type) && str_eq(x->kind, kind)) {
+		if (x->current && str_eq(x->service, service) && str_eq(x->type, type) &&
+		    str_eq(x->kind, kind) && !is_among(x->id, found, n)) {
 			x->current = false;
 			f->nchanges++;
 		}
@@ -424,7 +476,7 @@ bool findings_say(struct findings *f, struct str id, struct str status, struct s
 		x.status_at = now;
 		if (note)
 			x.note = *note;
-		entry_set(entry, x);
+		entry_set(f, entry, x);
 		f->nchanges++;
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -441,7 +493,7 @@ void findings_set_webhook(struct findings *f, struct str id, struct str state)
 		struct finding x = entry->at;
 
 		x.webhook = state;
-		entry_set(entry, x);
+		entry_set(f, entry, x);
 		f->nchanges++;
 	}
 	pthread_mutex_unlock(&f->lock);

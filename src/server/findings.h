@@ -25,10 +25,12 @@ struct finding {
 
 /* new, acknowledged, expected, fixed; with blanks between them. */
 #define FINDING_STATES "new acknowledged expected fixed"
-enum { FINDINGS_MAX = 5000 }; /* of which the ones that were seen last stay */
+/* Of which the ones that were seen last stay. In bytes of the file: */
+enum { FINDINGS_MAX = 5000, FINDINGS_MAX_BYTES = 48 << 20 };
 
 struct findings;
-/* A file that is damaged is put aside, and `why`, which is else empty, says so. */
+/* A file that is damaged is put aside, and `why`, which is else empty, says so. If it only cannot
+ * be read, it stays, and nothing can be saved. */
 struct findings *findings_open(const char *dir, struct buf *why);
 void findings_free(struct findings *f);
 bool findings_save(struct findings *f, struct err *e);
@@ -37,9 +39,9 @@ bool findings_save(struct findings *f, struct err *e);
  * last seen before `stale` are other ones. *id is its id. Returns whether it is new. */
 bool findings_note(struct findings *f, const struct finding *x, int64_t now, int64_t stale,
 		   char id[17]);
-/* After a comparison at `now`: what it did not find is not current any more. */
+/* After a comparison, which found these ids: what it did not find is not current any more. */
 void findings_settle(struct findings *f, struct str service, struct str type, struct str kind,
-		     int64_t now);
+		     char (*found)[17], size_t n);
 /* Is there one of a version whose change is at or after a time? */
 bool findings_has_version(struct findings *f, struct str service, struct str type,
 			  struct str function, int64_t since);

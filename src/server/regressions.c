@@ -1,6 +1,5 @@
 #include "server/regressions.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -8,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "base/wait.h"
 #include "base/when.h"
 #include "server/limits.h"
 #include "server/log.h"
@@ -21,15 +21,22 @@ enum {
 	FIRST_PASS_S = 20, /* after the start, when there is other work */
 	REST = 1,	   /* times what it worked */
 	MAX_NAME = 4096,
-	SHORT_S = 5, /* memory is short: look again */
+	SHORT_S = 5,   /* memory is short: look again */
+	STOP_MS = 100, /* whoever waits looks this often whether it is to end */
+};
+
+/* What there was when it was compared. */
+struct seen {
+	uint64_t nprofiles;
+	int64_t last, end;
 };
 
 /* A service and type. */
 struct subject {
 	struct str service, type;
 	char *text;
-	uint64_t nprofiles; /* when it was compared */
-	int64_t last, end;
+	struct seen seen[REGRESS_KINDS];
+	uint32_t nusers; /* passes that are at it: it does not go */
 	struct compared compared[REGRESS_KINDS];
 	char *texts[REGRESS_KINDS]; /* strings of these */
 	uint64_t pass;		    /* that saw it last */
@@ -41,9 +48,9 @@ struct regressions {
 	struct webhook *webhook;
 	pthread_t thread;
 	bool has_thread;
-	pthread_mutex_t busy; /* a pass is under way */
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
+	bool is_comparing; /* one after the other */
 	atomic_bool is_stopping;
 	vec(struct subject *) subjects;
 	struct map map;
@@ -100,7 +107,7 @@ static void forget_gone(struct regressions *r)
 	size_t left = 0;
 
 	for (size_t i = 0; i < r->subjects.n; i++)
-		if (r->subjects.at[i]->pass == r->npasses)
+		if (r->subjects.at[i]->pass == r->npasses || r->subjects.at[i]->nusers)
 			r->subjects.at[left++] = r->subjects.at[i];
 		else
 			subject_free(r->subjects.at[i]);
@@ -151,12 +158,17 @@ static void note_compared(struct regressions *r, struct subject *s, const struct
 			      .nfaster = x->nfaster,
 			      .at = p->now };
 	const struct str result = str_of(regress_results[x->result]);
+	bool has_failed;
 
 	pthread_mutex_lock(&r->lock);
+	has_failed = s->compared[p->kind].at && s->compared[p->kind].result == REGRESS_FAILED;
 	free(s->texts[p->kind]);
 	s->texts[p->kind] = copy_texts(&c);
 	s->compared[p->kind] = c;
 	pthread_mutex_unlock(&r->lock);
+	if (x->result == REGRESS_FAILED && !has_failed)
+		log_error("%.*s of %.*s cannot be compared: %.*s", STR_ARG(p->type),
+			  STR_ARG(p->service), STR_ARG(x->why));
 	metrics_add(r->server->metrics, METRIC_REGRESSION_COMPARISONS, 1, &result);
 }
 
@@ -201,30 +213,40 @@ static bool is_known(struct regressions *r, const struct regress_params *p, cons
 	       findings_has_version(r->findings, x->service, x->type, x->function, x->old_from);
 }
 
+static void tell(struct regressions *r, const struct regress_params *p, const struct finding *f,
+		 const char *id)
+{
+	metrics_add(r->server->metrics, METRIC_REGRESSIONS_FOUND, 1, NULL);
+	log_info("regression %s: %.*s of %.*s takes %.2f%% more of %.*s", id, STR_ARG(f->function),
+		 STR_ARG(p->service), 100 * f->change, STR_ARG(p->type));
+}
+
 static void note_findings(struct regressions *r, const struct regress_params *p,
 			  const struct regress *x)
 {
-	char ids[WEBHOOK_MAX_IDS][17];
-	size_t nnew = 0;
+	char ids[REGRESS_MAX_FINDINGS][17], new[WEBHOOK_MAX_IDS][17];
+	size_t n = 0, nnew = 0;
+	struct err e;
 
 	for (size_t i = 0; i < x->n; i++) {
 		struct finding f = finding_of(p, x, &x->findings[i]);
-		char id[17];
 
-		if (is_known(r, p, &f) ||
-		    !findings_note(r->findings, &f, p->now, p->now - p->window, id))
+		if (is_known(r, p, &f))
 			continue;
-		metrics_add(r->server->metrics, METRIC_REGRESSIONS_FOUND, 1, NULL);
-		log_info("regression %s: %.*s of %.*s takes %.2f%% more of %.*s", id,
-			 STR_ARG(f.function), STR_ARG(p->service), 100 * f.change,
-			 STR_ARG(p->type));
-		if (nnew < WEBHOOK_MAX_IDS)
-			memcpy(ids[nnew++], id, sizeof(id));
+		if (findings_note(r->findings, &f, time_now(), p->now - p->window, ids[n])) {
+			tell(r, p, &f, ids[n]);
+			if (nnew < WEBHOOK_MAX_IDS)
+				memcpy(new[nnew++], ids[n], sizeof(ids[n]));
+		}
+		n++;
 	}
 	if (x->result == REGRESS_COMPARED)
 		findings_settle(r->findings, p->service, p->type, str_of(regress_kinds[p->kind]),
-				p->now);
-	webhook_send(r->webhook, ids, nnew);
+				ids, n);
+	/* A pass may take long: what is new is kept at once. */
+	if (nnew && !findings_save(r->findings, &e))
+		log_error("regressions cannot be saved: %s", e.text);
+	webhook_send(r->webhook, new, nnew);
 }
 
 /* ---- a pass */
@@ -248,47 +270,90 @@ static int64_t cpu_ns(void)
 /* False: it is to end. */
 static bool pause_for(struct regressions *r, int64_t ns)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ns / SECOND;
-	until.tv_nsec += ns % SECOND;
-	until.tv_sec += until.tv_nsec / SECOND;
-	until.tv_nsec %= SECOND;
-	pthread_mutex_lock(&r->lock);
-	while (!atomic_load(&r->is_stopping) &&
-	       pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
-		;
-	pthread_mutex_unlock(&r->lock);
-	return !atomic_load(&r->is_stopping);
+	return wait_unless(&r->wake, &r->lock, &r->is_stopping, ns);
 }
 
-static bool compare_kind(struct pass *p, struct subject *s, enum regress_kind kind, struct err *e)
+/* Waits for a comparison that is under way. */
+static bool begin_comparing(struct pass *p, struct err *e)
 {
+	struct regressions *r = p->r;
+	bool may;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->is_comparing && !stop_asked(p->stop))
+		wait_for_ms(&r->wake, &r->lock, STOP_MS);
+	may = !stop_asked(p->stop);
+	if (may)
+		r->is_comparing = true;
+	pthread_mutex_unlock(&r->lock);
+	return may || err_set(e, ERR_IO, "nobody waits for it any more");
+}
+
+static void end_comparing(struct regressions *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->is_comparing = false;
+	pthread_cond_broadcast(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Of long windows the end is a whole hour: sums of hours are there, and nothing is done again
+ * before another one is. */
+static int64_t window_end(int64_t window, int64_t now)
+{
+	int64_t unit = window >= 24 * HOUR ? HOUR : window >= HOUR ? 60 * SECOND : SECOND;
+
+	return now - now % unit;
+}
+
+/* Nothing new since it was compared: it would be the same. */
+static bool is_new(const struct seen *s, const struct store_name *type,
+		   const struct regress_params *p)
+{
+	/* Somebody asked since the whole hour that this would be of. */
+	if (p->now < s->end && s->end <= time_now())
+		return false;
+	return s->nprofiles != type->nprofiles || s->last != type->last ||
+	       window_end(p->window, s->end) != window_end(p->window, p->now);
+}
+
+/* While nothing else is compared. */
+static bool compare_now(struct pass *p, struct subject *s, const struct store_name *type,
+			struct err *e)
+{
+	struct seen *seen = &s->seen[p->params.kind];
 	struct arena a = { 0 };
 	struct regress x;
+	bool ok;
+
+	if (!is_new(seen, type, &p->params))
+		return true;
+	ok = regress_run(&a, &p->params, &x, e);
+	if (ok) {
+		note_findings(p->r, &p->params, &x);
+		note_compared(p->r, s, &p->params, &x);
+		*seen = (struct seen){ type->nprofiles, type->last, p->params.now };
+	}
+	arena_release(&a);
+	return ok;
+}
+
+static bool compare_kind(struct pass *p, struct subject *s, const struct store_name *type,
+			 struct err *e)
+{
 	int64_t began = cpu_ns();
 	bool ok;
 
 	while (!p->is_asked && limits_is_short(p->r->server->limits))
 		if (!pause_for(p->r, SHORT_S * SECOND))
-			return err_set(e, ERR_IO, "the server is being stopped");
-	p->params.kind = kind;
-	ok = regress_run(&a, &p->params, &x, e);
-	if (ok) {
-		note_findings(p->r, &p->params, &x);
-		note_compared(p->r, s, &p->params, &x);
-	}
-	arena_release(&a);
+			break;
+	if (!begin_comparing(p, e))
+		return false;
+	ok = compare_now(p, s, type, e);
+	end_comparing(p->r);
 	if (!p->is_asked)
 		pause_for(p->r, (cpu_ns() - began) * REST);
 	return ok;
-}
-
-/* Nothing new since it was compared: it would be the same. */
-static bool is_new(const struct subject *s, const struct store_name *type, int64_t end)
-{
-	return s->nprofiles != type->nprofiles || s->last != type->last || s->end != end;
 }
 
 static bool look_at(struct pass *p, struct str service, const struct store_name *type,
@@ -296,22 +361,23 @@ static bool look_at(struct pass *p, struct str service, const struct store_name 
 {
 	struct regressions *r = p->r;
 	struct subject *s;
+	bool ok = true;
 
 	pthread_mutex_lock(&r->lock);
 	s = subject_of(r, service, type->name);
 	s->pass = r->npasses;
+	s->nusers++;
 	pthread_mutex_unlock(&r->lock);
-	if (!is_new(s, type, p->params.now))
-		return true;
 	p->params.service = service;
 	p->params.type = type->name;
-	for (int kind = 0; kind < REGRESS_KINDS; kind++)
-		if (!compare_kind(p, s, (enum regress_kind)kind, e))
-			return false;
-	s->nprofiles = type->nprofiles;
-	s->last = type->last;
-	s->end = p->params.now;
-	return true;
+	for (int kind = 0; ok && kind < REGRESS_KINDS; kind++) {
+		p->params.kind = (enum regress_kind)kind;
+		ok = compare_kind(p, s, type, e);
+	}
+	pthread_mutex_lock(&r->lock);
+	s->nusers--;
+	pthread_mutex_unlock(&r->lock);
+	return ok;
 }
 
 static bool look_at_service(struct pass *p, struct str service, struct err *e)
@@ -333,13 +399,17 @@ static bool look_at_service(struct pass *p, struct str service, struct err *e)
 	return true;
 }
 
-/* Of long windows the end is a whole hour: sums of hours are there, and nothing is done again
- * before another one is. */
-static int64_t window_end(int64_t window, int64_t now)
+/* One that fails keeps no other from being compared. */
+static bool look_at_all(struct pass *p, const struct store_name *services, size_t n, struct err *e)
 {
-	int64_t unit = window >= 24 * HOUR ? HOUR : window >= HOUR ? 60 * SECOND : SECOND;
-
-	return now - now % unit;
+	for (size_t i = 0; i < n; i++) {
+		if (look_at_service(p, services[i].name, e))
+			continue;
+		if (stop_asked(p->stop))
+			return false;
+		log_error("%.*s cannot be compared: %s", STR_ARG(services[i].name), e->text);
+	}
+	return true;
 }
 
 static bool look(struct pass *p, struct str service, struct err *e)
@@ -352,12 +422,12 @@ static bool look(struct pass *p, struct str service, struct err *e)
 
 	if (service.n)
 		return look_at_service(p, service, e);
+	pthread_mutex_lock(&p->r->lock);
 	p->r->npasses++;
-	if (!store_names(p->params.store, &all, STR("service"), &p->arena, &services, &n, e))
+	pthread_mutex_unlock(&p->r->lock);
+	if (!store_names(p->params.store, &all, STR("service"), &p->arena, &services, &n, e) ||
+	    !look_at_all(p, services, n, e))
 		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!look_at_service(p, services[i].name, e))
-			return false;
 	pthread_mutex_lock(&p->r->lock);
 	forget_gone(p->r);
 	p->r->looked = time_now();
@@ -381,10 +451,8 @@ static bool run_pass(struct regressions *r, struct str service, const atomic_boo
 		.limits = { o->regression_share / 100, o->regression_cores },
 		.stop = stop
 	};
-	pthread_mutex_lock(&r->busy);
 	ok = look(&p, service, e);
 	ok = findings_save(r->findings, ok ? e : &(struct err){ 0 }) && ok;
-	pthread_mutex_unlock(&r->busy);
 	arena_release(&p.arena);
 	metrics_add(r->server->metrics, METRIC_REGRESSION_PASS, (double)(time_now() - began) / 1e9,
 		    NULL);
@@ -428,7 +496,6 @@ struct regressions *regressions_start(struct server *s)
 	if (why.n)
 		log_error("%.*s", STR_ARG(buf_view(&why)));
 	buf_release(&why);
-	pthread_mutex_init(&r->busy, NULL);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
 	r->webhook = webhook_start(s->options->webhook, r->findings, s->metrics);
@@ -439,16 +506,21 @@ struct regressions *regressions_start(struct server *s)
 	return r;
 }
 
+void regressions_halt(struct regressions *r)
+{
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->is_stopping, true);
+	pthread_cond_broadcast(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void regressions_stop(struct regressions *r)
 {
 	struct err e;
 
 	if (!r)
 		return;
-	pthread_mutex_lock(&r->lock);
-	atomic_store(&r->is_stopping, true);
-	pthread_cond_broadcast(&r->wake);
-	pthread_mutex_unlock(&r->lock);
+	regressions_halt(r);
 	if (r->has_thread)
 		pthread_join(r->thread, NULL);
 	webhook_stop(r->webhook);
@@ -458,7 +530,6 @@ void regressions_stop(struct regressions *r)
 		subject_free(r->subjects.at[i]);
 	vec_release(&r->subjects);
 	map_release(&r->map);
-	pthread_mutex_destroy(&r->busy);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->wake);
 	findings_free(r->findings);

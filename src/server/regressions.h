@@ -16,12 +16,13 @@ struct regressions;
 
 /* Of server->options; with its store, limits and metrics. */
 struct regressions *regressions_start(struct server *s);
+/* What goes on in the background is to end; does not wait for it. */
+void regressions_halt(struct regressions *r);
 void regressions_stop(struct regressions *r);
 struct findings *regressions_findings(struct regressions *r);
 
 /* Compares now, and without pauses, what has changed since it was compared; of one service, or of
- * all
- * ("" ). Waits for a pass that is under way. */
+ * all (""). If something is being compared, waits for that. */
 bool regressions_look(struct regressions *r, struct str service, const atomic_bool *stop,
 		      struct err *e);
 

@@ -132,6 +132,7 @@ static void stop(struct server *s)
 {
 	atomic_store(&s->is_stopping, true);
 	collector_stop(s->collector);
+	regressions_halt(s->regressions);
 	http_server_drain(s->http, s->options->exit_timeout / 1000000);
 	collector_join(s->collector); /* what it delivers are calls of the server */
 	http_server_stop(s->http);

@@ -1,5 +1,7 @@
 """Regressions of kiln serve: profiles of services that change and of some that do not, pushed over HTTP as if two
 hours had gone by, compared, told to a webhook, and what people say of them remembered. Prints TAP. Needs KILN."""
+import contextlib
+import http.client
 import http.server
 import json
 import os
@@ -12,7 +14,7 @@ import urllib.parse
 
 import jsonschema
 
-from serve_lib import TMP, Server, check, done, equal, profile
+from serve_lib import IS_SLOW, TMP, Server, check, done, equal, profile
 
 MINUTES = 58  # of each side
 NS = 10**9
@@ -49,14 +51,26 @@ def fill(server, service, samples, growth=0, versions=True, first=-2 * MINUTES):
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
-    """Fails the first time."""
+    """Answers with the next status; redirects are to where everything is welcome. /large sends more than anybody reads,
+    /only/SERVICE fails for others."""
     bodies, statuses = [], []
 
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.bodies.append((dict(self.headers), json.loads(body)))
-        self.send_response(self.statuses.pop(0) if self.statuses else 200)
+    def do_GET(self):
+        self.send_response(200)
         self.end_headers()
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.bodies.append((dict(self.headers), body))
+        status = self.statuses.pop(0) if self.statuses else 200
+        if self.path.startswith("/only/") and body["regressions"][0]["service"] != self.path[6:]:
+            status = 500
+        self.send_response(status)
+        if status in (301, 302, 307):
+            self.send_header("Location", "/elsewhere")
+        self.end_headers()
+        if self.path == "/large":
+            self.wfile.write(b"x" * (1 << 20))
 
     def log_message(self, *args):
         pass
@@ -263,6 +277,93 @@ def test_refused():
         assert "--webhook" in refused.log(), refused.log()
 
 
+def told(path, *services):
+    """A server whose webhook is this path, once it has found that these became slower."""
+    with_hook = Server(*OPTIONS, "--webhook", "http://127.0.0.1:%d%s" % (hook.server_port, path))
+    for service in services:
+        fill(with_hook, service, 60, 0.20)
+    look(with_hook)
+    return with_hook
+
+
+def states(server):
+    return {r["service"]: r["webhook"] for r in listed(server)["regressions"]}
+
+
+def test_redirect():
+    """A redirect is no arrival: what would be asked there is something else."""
+    for status in (301, 302, 307):
+        Hook.statuses[:] = [status]
+        before = len(Hook.bodies)
+        with_hook = told("/moved", "by20")
+        wait_for(lambda: states(with_hook) == {"by20": "failed"})
+        equal((status, len(Hook.bodies)), (status, before + 1))
+        assert "it answers %d" % status in with_hook.log() and "is not followed" in with_hook.log(), with_hook.log()
+        equal(with_hook.stop(), 0)
+
+
+def test_large_answer():
+    """What follows a status of 2xx is nobody's business."""
+    before = len(Hook.bodies)
+    with_hook = told("/large", "by20")
+    wait_for(lambda: states(with_hook) == {"by20": "sent"})
+    equal((metric(with_hook, "kiln_webhook_failures_total"), len(Hook.bodies)), (0, before + 1))
+    equal(with_hook.stop(), 0)
+
+
+def test_queue():
+    """One that cannot be sent keeps no other from it."""
+    with_hook = told("/only/b", "a", "b")
+    wait_for(lambda: states(with_hook) == {"a": "queued", "b": "sent"}, 5)
+    equal(with_hook.stop(), 0)
+
+
+def test_again():
+    """Nothing new: it is not compared again."""
+    alone = Server(*OPTIONS)
+    fill(alone, "by20", 60, 0.20)
+    name = "kiln_regression_comparisons_total"
+    if time.time() % 60 > 50:
+        time.sleep(11)  # a new minute is a new window
+    look(alone)
+    equal(metric(alone, name), 2)
+    look(alone)
+    equal(metric(alone, name), 2)
+    body = minute(random.Random(1), 60, 0.20)
+    alone.push(body, service="by20", type="cpu", labels="version=2.0", created_at=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(NOW)))
+    look(alone)
+    equal(metric(alone, name), 4)
+    equal(alone.stop(), 0)
+
+
+def test_busy():
+    """Who asks waits for one comparison, not for all that the background has to do; and so does the end."""
+    services = ["large%d" % i for i in range(6)]
+    busy = Server(*OPTIONS)
+    body = profile({"f%d;main" % i: (5, 5 * PERIOD) for i in range(10000)}, period=("cpu", "nanoseconds", PERIOD), duration=60 * NS)
+    for service in services:
+        for i in range(16):
+            at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(NOW - 60 - i * 420))
+            busy.push(body, service=service, type="cpu", labels="version=%d" % (i < 8), created_at=at)
+    equal(busy.stop(), 0)
+    busy = Server("--regression-window", "1h", "--regression-interval", "1s", "--exit-timeout", "1s", data=busy.data)
+    name = "kiln_regression_comparisons_total"
+    wait_for(lambda: metric(busy, name) > 0)
+    look(busy, service=services[-1])
+    count = metric(busy, name)
+    assert 0 < count < 2 * len(services), count
+
+    def ask():
+        with contextlib.suppress(http.client.HTTPException, OSError):  # it is cut off
+            busy.ask("/api/1/regressions", "POST")
+
+    threading.Thread(target=ask, daemon=True).start()
+    time.sleep(0.1)
+    before = time.time()
+    equal(busy.stop(), 0)
+    assert time.time() - before < (30 if IS_SLOW else 5), time.time() - before
+
+
 def test_background():
     """Nobody asks: it looks by itself, soon after the start."""
     alone = Server("--regression-window", "1h", "--regression-interval", "1s", "--rate-profiles", "0")
@@ -282,6 +383,11 @@ check("it survives kill -9", test_restart)
 check("what is gone", test_gone)
 check("a damaged list", test_damaged)
 check("webhooks that refuse, and that are none", test_refused)
+check("nobody waits for a pass", test_busy)
+check("a webhook that sends elsewhere", test_redirect)
+check("a webhook whose answer is large", test_large_answer)
+check("a webhook that takes only some", test_queue)
+check("nothing is compared again without need", test_again)
 check("in the background", test_background)
 server.stop()
 done()

@@ -114,13 +114,14 @@ TEST(what_a_comparison_has_not_is_not_current)
 	struct findings *f = fresh();
 	struct finding x = sample("f", "2"), y = sample("g", "2"), *list;
 	struct arena a = { 0 };
-	char id[17];
+	char first[17], id[1][17];
 	size_t n;
 
-	findings_note(f, &x, 10 * SECOND, 0, id);
-	findings_note(f, &y, 20 * SECOND, 0, id);
-	findings_settle(f, STR("shop"), STR("cpu"), STR("version"), 20 * SECOND);
-	findings_settle(f, STR("shop"), STR("heap"), STR("version"), 30 * SECOND);
+	/* Whatever the clock says meanwhile. */
+	findings_note(f, &x, 30 * SECOND, 0, first);
+	findings_note(f, &y, 20 * SECOND, 0, id[0]);
+	findings_settle(f, STR("shop"), STR("cpu"), STR("version"), id, 1);
+	findings_settle(f, STR("shop"), STR("heap"), STR("version"), NULL, 0);
 	findings_list(f, &a, &list, &n);
 	assert_int_equal(n, 2);
 	assert_true(str_eq(list[0].function, STR("g")) && list[0].current);
@@ -178,6 +179,105 @@ TEST(too_many_make_room)
 	assert_true(str_eq(list[0].function, str_of(name)));
 	assert_false(findings_has_version(f, STR("shop"), STR("cpu"), STR("f0"), 0));
 	arena_release(&a);
+	done(f);
+}
+
+static void path_of(char path[100], const char *name)
+{
+	snprintf(path, 100, "%s/%s", dir, name);
+}
+
+/* Names whose every byte takes six in the file: what does not fit goes, and the rest can be read.
+ */
+TEST(the_file_stays_as_short_as_can_be_read)
+{
+	struct findings *f = fresh();
+	struct finding *list;
+	struct arena a = { 0 };
+	char id[17], name[4097];
+	struct err e;
+	size_t n, again;
+
+	memset(name, 1, sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (int i = 0; i < FINDINGS_MAX; i++) {
+		struct finding x;
+
+		snprintf(name, 12, "%09d", i);
+		name[9] = 1;
+		x = sample(name, "2");
+		findings_note(f, &x, (i + 1) * SECOND, 0, id);
+	}
+	assert_true(findings_save(f, &e));
+	findings_list(f, &a, &list, &n);
+	assert_true(n > 1000);
+	assert_true(str_eq(list[0].function, str_of(name)));
+	findings_free(f);
+	f = opened();
+	findings_list(f, &a, &list, &again);
+	assert_int_equal(n, again);
+	arena_release(&a);
+	done(f);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[100];
+	FILE *file;
+
+	path_of(path, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void assert_file(const char *name, const char *want)
+{
+	char path[100], got[100] = "";
+	FILE *file;
+
+	path_of(path, name);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_true(fgets(got, sizeof(got), file));
+	fclose(file);
+	assert_string_equal(got, want);
+	unlink(path);
+}
+
+TEST(one_that_is_damaged_takes_no_others_place)
+{
+	struct findings *f = fresh();
+	struct buf why = { 0 };
+
+	findings_free(f);
+	write_file("regressions.json.damaged", "first");
+	write_file("regressions.json", "second");
+	f = findings_open(dir, &why);
+	assert_non_null(strstr(buf_view(&why).p, "damaged.1"));
+	assert_file("regressions.json.damaged", "first");
+	assert_file("regressions.json.damaged.1", "second");
+	buf_release(&why);
+	done(f);
+}
+
+TEST(one_that_cannot_be_read_is_left_alone)
+{
+	struct findings *f = fresh();
+	struct finding x = sample("f", "2");
+	struct buf why = { 0 };
+	char path[100], id[17];
+	struct err e;
+
+	findings_free(f);
+	path_of(path, "regressions.json");
+	assert_int_equal(symlink(path, path), 0); /* to itself: ELOOP */
+	f = findings_open(dir, &why);
+	assert_true(why.n > 0);
+	findings_note(f, &x, 10 * SECOND, 0, id);
+	assert_false(findings_save(f, &e));
+	buf_release(&why);
 	done(f);
 }
 

@@ -711,17 +711,28 @@ bool compare(struct arena *a, const struct compare_source *sources, size_t n,
 	return ok;
 }
 
-double compare_detectable(const struct comparison *c, double share)
+/* Of the change of a share that is this on average. */
+static double change_error(const struct comparison *c, double share)
 {
-	static const double four_of_five = 0.84; /* standard deviations more than the limit */
 	double nsources = (double)(c->old.nsources + c->new.nsources);
 	double events = share * (c->old.nevents + c->new.nevents) / fmax(1, nsources);
 	double dispersion = fmax(c->dispersion, 1 + c->slope * events);
+
+	return sqrt(fmax(1, 1 + (dispersion - 1) * c->growth) * share * (1 - share) *
+		    (1 / c->old.nevents + 1 / c->new.nevents));
+}
+
+double compare_detectable(const struct comparison *c, double share)
+{
+	/* Standard deviations more than the limit: 0.84 if that were known, more as it is not. */
+	static const double four_of_five = 1.5;
 	double p = c->params.fdr / fmax(1, (double)c->ntested); /* of the first that is found */
 	double limit = c->degrees > 0 ? stats_student_quantile(p, c->degrees)
 				      : stats_normal_quantile(p / 2);
+	double change = 0;
 
-	return (limit + four_of_five) *
-	       sqrt(fmax(1, 1 + (dispersion - 1) * c->growth) * share * (1 - share) *
-		    (1 / c->old.nevents + 1 / c->new.nevents));
+	/* The more it grows, the more it varies. */
+	for (int i = 0; i < 4; i++)
+		change = (limit + four_of_five) * change_error(c, fmin(1, share + change / 2));
+	return change;
 }

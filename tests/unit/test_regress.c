@@ -138,9 +138,10 @@ static bool has_found(const struct lab *l, const struct regress *r, size_t funct
 
 /* Parts of comparisons, in which ... */
 struct rates {
-	double flagged; /* ... anything is said to have changed, */
-	double found;	/* ... anything is listed, */
-	double right;	/* ... what has grown is. */
+	double flagged;	   /* ... anything is said to have changed, */
+	double found;	   /* ... anything is listed, */
+	double right;	   /* ... what has grown is. */
+	double detectable; /* what they say would be found, on average */
 };
 
 /* Each seed makes as many of them. */
@@ -158,11 +159,12 @@ static struct rates simulate(const struct service *s, int n)
 			sum.flagged += flagged;
 			sum.found += r.n > 0;
 			sum.right += s->growth > 0 && has_found(l, &r, s->grown);
+			sum.detectable += r.detectable;
 			arena_release(&l->arena);
 		}
 		free(l);
 	}
-	return (struct rates){ sum.flagged / n, sum.found / n, sum.right / n };
+	return (struct rates){ sum.flagged / n, sum.found / n, sum.right / n, sum.detectable / n };
 }
 
 /* More of them with SIMULATIONS=10, as `make bench` has it. */
@@ -256,6 +258,32 @@ TEST(seeded_changes_are_found)
 		print_message("# %s, %.0f samples: %.1f%% found (%.1f%% any)\n", cases[i].what,
 			      cases[i].samples, 100 * r.right, 100 * r.found);
 		assert_true(r.right >= 0.8);
+	}
+}
+
+/* Four times of five, about: with drift and without. */
+TEST(what_is_said_to_be_detectable_is)
+{
+	static const struct {
+		double samples, mix, memory;
+	} cases[] = { { 40000, 0, 0 }, { 100000, 0.04, 0.5 }, { 1000000, 0.1, 0.5 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct service s = { .samples = cases[i].samples,
+				     .load = 0.5,
+				     .mix = cases[i].mix,
+				     .memory = cases[i].memory,
+				     .grown = 2, /* has 5.7% */
+				     .limits = none };
+		double detectable = simulate(&s, times(100)).detectable, share = share_of(2), right;
+
+		/* It is said of 5%, of a share; the more this grows the more there is of all. */
+		detectable *= sqrt(share * (1 - share) / (0.05 * 0.95));
+		s.growth = detectable / (1 - share) / share;
+		right = simulate(&s, times(200)).right;
+		print_message("# %.0f samples, mix of %.0f%%: of %.2f%% %.0f%% found\n",
+			      cases[i].samples, 100 * cases[i].mix, 100 * detectable, 100 * right);
+		assert_true(right > 0.7 && right < 0.97);
 	}
 }
 

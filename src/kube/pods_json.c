@@ -24,192 +24,148 @@ static bool enter(struct json_reader *r, char bracket)
 	return false;
 }
 
-static void read_text(struct json_reader *r, struct arena *a, struct str *out)
+/* Is a value of that type next? If not, it is passed over. */
+static bool is_next(struct json_reader *r, enum json_type want)
 {
 	enum json_type type;
-	struct str text;
 
-	if (!json_peek(r, &type) || type != JSON_STRING)
-		json_skip(r);
-	else if (json_read_string(r, &text))
-		*out = (struct str){ str_dup(a, text), text.n };
-}
-
-static bool read_bool(struct json_reader *r)
-{
-	enum json_type type;
-	bool value = false;
-
-	if (!json_peek(r, &type) || type != JSON_BOOL)
-		json_skip(r);
-	else
-		json_read_bool(r, &value);
-	return value;
-}
-
-/* 0 if it is none, or is out of range. */
-static uint16_t read_small(struct json_reader *r)
-{
-	enum json_type type;
-	struct str text;
-	uint64_t value = 0;
-
-	if (!json_peek(r, &type) || type != JSON_NUMBER)
-		json_skip(r);
-	else if (json_read_number(r, &text) && number_parse_uint(text, 10, &value) != NUMBER_OK)
-		value = 0;
-	return value <= UINT16_MAX ? (uint16_t)value : 0;
-}
-
-/* A member that is a text, by its name. */
-struct text_member {
-	const char *name;
-	struct str *to;
-};
-
-/* Reads the value if one of them has the name. */
-static bool take_text(struct json_reader *r, struct arena *a, struct str name,
-		      const struct text_member *members, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(name, str_of(members[i].name))) {
-			read_text(r, a, members[i].to);
-			return true;
-		}
+	if (json_peek(r, &type) && type == want)
+		return true;
+	json_skip(r);
 	return false;
 }
 
-#define TAKE_TEXT(r, a, name, members) \
-	take_text(r, a, name, members, sizeof(members) / sizeof(*(members)))
+/* A member of an object, and what reads its value. */
+struct member {
+	const char *name;
+	void (*read)(struct json_reader *r, struct arena *a, void *to);
+	void *to;
+};
 
-static void read_pairs(struct json_reader *r, struct arena *a, const struct kube_pair **out,
-		       size_t *n)
+static void read_members(struct json_reader *r, struct arena *a, const struct member *members,
+			 size_t n)
+{
+	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
+		struct str name;
+		size_t i = 0;
+
+		if (!json_read_name(r, &name))
+			break;
+		while (i < n && !str_eq(name, str_of(members[i].name)))
+			i++;
+		if (i < n)
+			members[i].read(r, a, members[i].to);
+		else
+			json_skip(r);
+	}
+}
+
+#define READ_MEMBERS(r, a, members) \
+	read_members(r, a, members, sizeof(members) / sizeof(*(members)))
+
+/* To a struct str. */
+static void read_text(struct json_reader *r, struct arena *a, void *to)
+{
+	struct str text;
+
+	if (is_next(r, JSON_STRING) && json_read_string(r, &text))
+		*(struct str *)to = (struct str){ str_dup(a, text), text.n };
+}
+
+/* To a struct buf. */
+static void read_copy(struct json_reader *r, struct arena *a, void *to)
+{
+	struct buf *out = to;
+	struct str text;
+
+	(void)a;
+	if (is_next(r, JSON_STRING) && json_read_string(r, &text)) {
+		out->n = 0;
+		buf_str(out, text);
+	}
+}
+
+/* To a struct str: the JSON of any value. */
+static void read_raw(struct json_reader *r, struct arena *a, void *to)
+{
+	size_t start = r->at;
+
+	(void)a;
+	if (json_skip(r))
+		*(struct str *)to = (struct str){ r->text.p + start, r->at - start };
+}
+
+static void read_bool(struct json_reader *r, struct arena *a, void *to)
+{
+	(void)a;
+	if (is_next(r, JSON_BOOL))
+		json_read_bool(r, to);
+}
+
+/* To a uint16_t, if it is in its range. */
+static void read_small(struct json_reader *r, struct arena *a, void *to)
+{
+	struct str text;
+	uint64_t value;
+
+	(void)a;
+	if (is_next(r, JSON_NUMBER) && json_read_number(r, &text) &&
+	    number_parse_uint(text, 10, &value) == NUMBER_OK && value <= UINT16_MAX)
+		*(uint16_t *)to = (uint16_t)value;
+}
+
+struct pairs {
+	const struct kube_pair *at;
+	size_t n;
+};
+
+static void read_pairs(struct json_reader *r, struct arena *a, void *to)
 {
 	vec(struct kube_pair) pairs = { 0 };
+	struct pairs *out = to;
 	size_t bytes = 0;
 
 	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
 		struct kube_pair p = { STR(""), STR("") };
-		struct str name;
-		enum json_type type;
+		struct str text;
 
-		if (!json_read_name(r, &name))
+		if (!json_read_name(r, &text))
 			break;
-		if (name.n > MAX_VALUE_BYTES || !json_peek(r, &type) || type != JSON_STRING) {
+		if (text.n > MAX_VALUE_BYTES) {
 			json_skip(r);
 			continue;
 		}
-		p.name = (struct str){ str_dup(a, name), name.n };
-		if (!json_read_string(r, &name))
-			break;
-		if (name.n > MAX_VALUE_BYTES || bytes + p.name.n + name.n > MAX_PAIRS_BYTES)
+		p.name = (struct str){ str_dup(a, text), text.n };
+		if (!is_next(r, JSON_STRING) || !json_read_string(r, &text) ||
+		    text.n > MAX_VALUE_BYTES || bytes + p.name.n + text.n > MAX_PAIRS_BYTES)
 			continue;
-		p.value = (struct str){ str_dup(a, name), name.n };
+		p.value = (struct str){ str_dup(a, text), text.n };
 		bytes += p.name.n + p.value.n;
 		vec_push(&pairs, p);
 	}
-	*n = pairs.n;
-	*out = vec_adopt(a, &pairs);
-}
-
-/* ---- metadata */
-
-struct owner {
-	struct str kind, name;
-	bool is_controller;
-};
-
-static void read_owner(struct json_reader *r, struct arena *a, struct owner *o)
-{
-	const struct text_member members[] = { { "kind", &o->kind }, { "name", &o->name } };
-
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("controller")))
-			o->is_controller = read_bool(r);
-		else
-			json_skip(r);
-	}
-}
-
-static void read_owners(struct json_reader *r, struct arena *a, struct kube_pod *pod)
-{
-	for (bool more = enter(r, '['); more; more = json_more(r, ']')) {
-		struct owner o = { STR(""), STR(""), false };
-
-		read_owner(r, a, &o);
-		if (!o.is_controller)
-			continue;
-		pod->owner_kind = o.kind;
-		pod->owner = o.name;
-	}
-}
-
-static void read_metadata(struct json_reader *r, struct arena *a, struct pod_item *item,
-			  bool *is_leaving)
-{
-	struct kube_pod *pod = &item->pod;
-	struct str leaving = STR("");
-	const struct text_member members[] = {
-		{ "name", &pod->name },
-		{ "namespace", &pod->namespace },
-		{ "uid", &pod->uid },
-		{ "resourceVersion", &item->version },
-		{ "deletionTimestamp", &leaving },
-	};
-
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("annotations")))
-			read_pairs(r, a, &pod->annotations, &pod->nannotations);
-		else if (str_eq(name, STR("labels")))
-			read_pairs(r, a, &pod->labels, &pod->nlabels);
-		else if (str_eq(name, STR("ownerReferences")))
-			read_owners(r, a, pod);
-		else
-			json_skip(r);
-	}
-	*is_leaving = leaving.n > 0;
+	out->n = pairs.n;
+	out->at = vec_adopt(a, &pairs);
 }
 
 /* ---- containers */
 
-static void read_port(struct json_reader *r, struct arena *a, struct kube_port *p)
-{
-	const struct text_member members[] = { { "name", &p->name } };
+struct containers {
+	struct kube_container *at;
+	size_t n;
+};
 
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("containerPort")))
-			p->number = read_small(r);
-		else
-			json_skip(r);
-	}
-}
-
-static void read_ports(struct json_reader *r, struct arena *a, struct kube_container *c)
+/* To a container. */
+static void read_ports(struct json_reader *r, struct arena *a, void *to)
 {
 	vec(struct kube_port) ports = { 0 };
+	struct kube_container *c = to;
 
 	for (bool more = enter(r, '['); more; more = json_more(r, ']')) {
 		struct kube_port p = { STR(""), 0 };
+		const struct member members[] = { { "name", read_text, &p.name },
+						  { "containerPort", read_small, &p.number } };
 
-		read_port(r, a, &p);
+		READ_MEMBERS(r, a, members);
 		if (p.number && ports.n < MAX_CONTAINERS)
 			vec_push(&ports, p);
 	}
@@ -218,39 +174,19 @@ static void read_ports(struct json_reader *r, struct arena *a, struct kube_conta
 }
 
 /* Of spec.containers and of status.containerStatuses: what one has not, the other has. */
-static void read_container(struct json_reader *r, struct arena *a, struct kube_container *c)
-{
-	const struct text_member members[] = { { "name", &c->name }, { "image", &c->image } };
-
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("ports")))
-			read_ports(r, a, c);
-		else if (str_eq(name, STR("ready")))
-			c->is_ready = read_bool(r);
-		else
-			json_skip(r);
-	}
-}
-
-struct containers {
-	struct kube_container *at;
-	size_t n;
-};
-
-static void read_containers(struct json_reader *r, struct arena *a, struct containers *out)
+static void read_containers(struct json_reader *r, struct arena *a, void *to)
 {
 	vec(struct kube_container) all = { 0 };
+	struct containers *out = to;
 
 	for (bool more = enter(r, '['); more; more = json_more(r, ']')) {
 		struct kube_container c = { .name = STR(""), .image = STR("") };
+		const struct member members[] = { { "name", read_text, &c.name },
+						  { "image", read_text, &c.image },
+						  { "ports", read_ports, &c },
+						  { "ready", read_bool, &c.is_ready } };
 
-		read_container(r, a, &c);
+		READ_MEMBERS(r, a, members);
 		if (all.n < MAX_CONTAINERS)
 			vec_push(&all, c);
 	}
@@ -270,46 +206,70 @@ static void mark_ready(struct containers *spec, const struct containers *status)
 
 /* ---- pods */
 
-static void read_spec(struct json_reader *r, struct arena *a, struct kube_pod *pod,
-		      struct containers *containers)
+/* A pod as it is read. */
+struct draft {
+	struct pod_item item;
+	struct str leaving, phase;
+	struct pairs annotations, labels;
+	struct containers spec, status;
+};
+
+static void read_owners(struct json_reader *r, struct arena *a, void *to)
 {
-	const struct text_member members[] = { { "nodeName", &pod->node } };
+	struct kube_pod *pod = to;
 
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
+	for (bool more = enter(r, '['); more; more = json_more(r, ']')) {
+		struct str kind = STR(""), name = STR("");
+		bool is_controller = false;
+		const struct member members[] = { { "kind", read_text, &kind },
+						  { "name", read_text, &name },
+						  { "controller", read_bool, &is_controller } };
 
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
+		READ_MEMBERS(r, a, members);
+		if (!is_controller)
 			continue;
-		if (str_eq(name, STR("containers")))
-			read_containers(r, a, containers);
-		else
-			json_skip(r);
+		pod->owner_kind = kind;
+		pod->owner = name;
 	}
 }
 
-static void read_status(struct json_reader *r, struct arena *a, struct kube_pod *pod,
-			struct containers *containers, struct str *phase)
+static void read_metadata(struct json_reader *r, struct arena *a, void *to)
 {
-	const struct text_member members[] = {
-		{ "phase", phase },
-		{ "podIP", &pod->ip },
-		{ "hostIP", &pod->host_ip },
+	struct draft *d = to;
+	const struct member members[] = {
+		{ "name", read_text, &d->item.pod.name },
+		{ "namespace", read_text, &d->item.pod.namespace },
+		{ "uid", read_text, &d->item.pod.uid },
+		{ "resourceVersion", read_text, &d->item.version },
+		{ "deletionTimestamp", read_text, &d->leaving },
+		{ "annotations", read_pairs, &d->annotations },
+		{ "labels", read_pairs, &d->labels },
+		{ "ownerReferences", read_owners, &d->item.pod },
 	};
 
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
+	READ_MEMBERS(r, a, members);
+}
 
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("containerStatuses")))
-			read_containers(r, a, containers);
-		else
-			json_skip(r);
-	}
+static void read_spec(struct json_reader *r, struct arena *a, void *to)
+{
+	struct draft *d = to;
+	const struct member members[] = { { "nodeName", read_text, &d->item.pod.node },
+					  { "containers", read_containers, &d->spec } };
+
+	READ_MEMBERS(r, a, members);
+}
+
+static void read_status(struct json_reader *r, struct arena *a, void *to)
+{
+	struct draft *d = to;
+	const struct member members[] = {
+		{ "phase", read_text, &d->phase },
+		{ "podIP", read_text, &d->item.pod.ip },
+		{ "hostIP", read_text, &d->item.pod.host_ip },
+		{ "containerStatuses", read_containers, &d->status },
+	};
+
+	READ_MEMBERS(r, a, members);
 }
 
 /* A Deployment's ReplicaSets have its name and the hash that their pods have as label. */
@@ -326,35 +286,28 @@ static void name_deployment(struct kube_pod *pod)
 
 static bool read_pod(struct json_reader *r, struct arena *a, struct pod_item *item)
 {
-	struct containers spec = { 0 }, status = { 0 };
-	struct str phase = STR(""), none = STR("");
-	struct kube_pod *pod = &item->pod;
-	bool is_leaving = false;
-
-	*item = (struct pod_item){
-		.version = none,
-		.pod = { none, none, none, none, none, none, none, none, false, NULL, NULL, 0, 0,
-			 NULL, 0 },
+	struct str none = STR("");
+	struct draft d = {
+		.item.version = none,
+		.item.pod = { none, none, none, none, none, none, none, none, false, NULL, NULL, 0,
+			      0, NULL, 0 },
 	};
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
+	const struct member members[] = { { "metadata", read_metadata, &d },
+					  { "spec", read_spec, &d },
+					  { "status", read_status, &d } };
+	struct kube_pod *pod = &d.item.pod;
 
-		if (!json_read_name(r, &name))
-			break;
-		if (str_eq(name, STR("metadata")))
-			read_metadata(r, a, item, &is_leaving);
-		else if (str_eq(name, STR("spec")))
-			read_spec(r, a, pod, &spec);
-		else if (str_eq(name, STR("status")))
-			read_status(r, a, pod, &status, &phase);
-		else
-			json_skip(r);
-	}
-	mark_ready(&spec, &status);
-	pod->containers = spec.at;
-	pod->ncontainers = spec.n;
-	pod->is_running = str_eq(phase, STR("Running")) && !is_leaving;
+	READ_MEMBERS(r, a, members);
+	mark_ready(&d.spec, &d.status);
+	pod->containers = d.spec.at;
+	pod->ncontainers = d.spec.n;
+	pod->annotations = d.annotations.at;
+	pod->nannotations = d.annotations.n;
+	pod->labels = d.labels.at;
+	pod->nlabels = d.labels.n;
+	pod->is_running = str_eq(d.phase, STR("Running")) && !d.leaving.n;
 	name_deployment(pod);
+	*item = d.item;
 	return !r->failed;
 }
 
@@ -373,66 +326,53 @@ bool pods_read_one(struct arena *a, struct str json, struct kube_pod *pod, struc
 
 /* ---- lists */
 
-static void read_page_metadata(struct json_reader *r, struct pod_page *page)
-{
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct buf *to = NULL;
-		enum json_type type;
-		struct str text;
+struct list {
+	struct pod_page *page;
+	take_item *take;
+	void *ctx;
+};
 
-		if (!json_read_name(r, &text))
-			break;
-		if (str_eq(text, STR("resourceVersion")))
-			to = &page->version;
-		else if (str_eq(text, STR("continue")))
-			to = &page->next;
-		if (!to || !json_peek(r, &type) || type != JSON_STRING) {
-			json_skip(r);
-		} else if (json_read_string(r, &text)) {
-			to->n = 0;
-			buf_str(to, text);
-		}
-	}
+static void read_page_metadata(struct json_reader *r, struct arena *a, void *to)
+{
+	struct pod_page *page = to;
+	const struct member members[] = { { "resourceVersion", read_copy, &page->version },
+					  { "continue", read_copy, &page->next } };
+
+	READ_MEMBERS(r, a, members);
 }
 
-static void read_items(struct json_reader *r, take_item *take, void *ctx, struct pod_page *page)
+/* Each in `a`, in turn. Whoever has enough need not hear the rest. */
+static void read_items(struct json_reader *r, struct arena *a, void *to)
 {
-	struct arena a = { 0 };
+	struct list *l = to;
 
-	arena_reserve(&a, RESERVE_BYTES);
-	for (bool more = enter(r, '['); more && !page->is_ended; more = json_more(r, ']')) {
+	for (bool more = enter(r, '['); more; more = json_more(r, ']')) {
 		struct pod_item item;
 
-		arena_rewind(&a);
-		if (read_pod(r, &a, &item) && item.pod.name.n)
-			page->is_ended = !take(ctx, &item);
+		arena_rewind(a);
+		if (read_pod(r, a, &item) && item.pod.name.n && !l->take(l->ctx, &item))
+			r->failed = l->page->is_ended = true;
 	}
-	arena_release(&a);
 }
 
 bool pods_read_page(struct str json, take_item *take, void *ctx, struct pod_page *page,
 		    struct err *e)
 {
+	struct list l = { page, take, ctx };
+	const struct member members[] = { { "metadata", read_page_metadata, page },
+					  { "items", read_items, &l } };
+	struct arena a = { 0 };
 	struct json_reader r;
 	bool ok;
 
 	page->version.n = page->next.n = 0;
 	page->is_ended = false;
+	arena_reserve(&a, RESERVE_BYTES);
 	json_reader_init(&r, json, e);
-	for (bool more = json_open(&r, '{'); more && !page->is_ended; more = json_more(&r, '}')) {
-		struct str name;
-
-		if (!json_read_name(&r, &name))
-			break;
-		if (str_eq(name, STR("metadata")))
-			read_page_metadata(&r, page);
-		else if (str_eq(name, STR("items")))
-			read_items(&r, take, ctx, page);
-		else
-			json_skip(&r);
-	}
+	READ_MEMBERS(&r, &a, members);
 	ok = page->is_ended || json_finish(&r);
 	json_reader_release(&r);
+	arena_release(&a);
 	if (ok && !page->is_ended && !page->version.n)
 		ok = err_set(e, ERR_FORMAT, "it has no metadata.resourceVersion");
 	return ok || err_wrap(e, "this is no list of pods");
@@ -442,43 +382,12 @@ bool pods_read_page(struct str json, take_item *take, void *ctx, struct pod_page
 
 static void read_error(struct json_reader *r, struct arena *a, struct pod_event *event)
 {
-	const struct text_member members[] = { { "message", &event->message } };
+	uint16_t code = 0;
+	const struct member members[] = { { "message", read_text, &event->message },
+					  { "code", read_small, &code } };
 
-	for (bool more = enter(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (TAKE_TEXT(r, a, name, members))
-			continue;
-		if (str_eq(name, STR("code")))
-			event->code = read_small(r);
-		else
-			json_skip(r);
-	}
-}
-
-/* The object may come before its type. */
-static bool split_event(struct json_reader *r, struct arena *a, struct str *type,
-			struct str *object)
-{
-	for (bool more = json_open(r, '{'); more; more = json_more(r, '}')) {
-		struct str name;
-		size_t start;
-
-		if (!json_read_name(r, &name))
-			break;
-		if (str_eq(name, STR("type"))) {
-			read_text(r, a, type);
-		} else if (str_eq(name, STR("object"))) {
-			start = r->at;
-			json_skip(r);
-			*object = (struct str){ r->text.p + start, r->at - start };
-		} else {
-			json_skip(r);
-		}
-	}
-	return json_finish(r);
+	READ_MEMBERS(r, a, members);
+	event->code = code;
 }
 
 static bool read_kind(struct str type, struct pod_event *event, struct err *e)
@@ -501,13 +410,17 @@ static bool read_kind(struct str type, struct pod_event *event, struct err *e)
 
 bool pods_read_event(struct arena *a, struct str line, struct pod_event *event, struct err *e)
 {
+	/* The object may come before its type. */
 	struct str type = STR(""), object = STR("{}");
+	const struct member members[] = { { "type", read_text, &type },
+					  { "object", read_raw, &object } };
 	struct json_reader r;
 	bool ok;
 
 	*event = (struct pod_event){ .message = STR("") };
 	json_reader_init(&r, line, e);
-	ok = split_event(&r, a, &type, &object) && read_kind(type, event, e);
+	READ_MEMBERS(&r, a, members);
+	ok = json_finish(&r) && read_kind(type, event, e);
 	json_reader_release(&r);
 	if (!ok)
 		return false;

@@ -148,7 +148,7 @@ def fails(name, want, *command):
     ok(it.returncode == 1 and want in it.stderr and plain and len(it.stderr) < 1100, f"{name}: {want}", it.stderr[:2000])
 
 
-fails("garbage", "this is no list of pods: an object is missing at byte 0")
+fails("garbage", "this is no list of pods: unexpected character at byte 0")
 fails("cut", "this is no list of pods: ")
 fails("deep", "this is no list of pods: ")
 fails("refuse", "GET /api/v1/pods: 500 Internal Server Error: ")

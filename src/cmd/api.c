@@ -89,18 +89,18 @@ bool api_fail(const struct http_response *r, struct err *e)
 }
 
 bool api_get_json(struct api *api, struct arena *a, const char *path, struct json *out,
-		  struct buf *text, struct err *e)
+		  struct str *text, struct err *e)
 {
 	struct http_response r = { 0 };
 	bool ok = api_send(api, &(struct api_request){ .path = path }, &r, e) &&
-		  (r.status == 200 || api_fail(&r, e)) &&
-		  (json_parse(a, buf_view(&r.body), out, e) ||
-		   err_wrap(e, "%.*s%s: is this a server of kiln?", STR_ARG(api->to), path));
+		  (r.status == 200 || api_fail(&r, e));
 
-	if (ok && text)
-		buf_str(text, buf_view(&r.body));
+	/* What is parsed points into it. */
+	if (ok)
+		*text = (struct str){ str_dup(a, buf_view(&r.body)), r.body.n };
 	http_response_release(&r);
-	return ok;
+	return ok && (json_parse(a, *text, out, e) ||
+		      err_wrap(e, "%.*s%s: is this a server of kiln?", STR_ARG(api->to), path));
 }
 
 /* ---- storing */

@@ -49,10 +49,9 @@ struct api_request {
 bool api_send(struct api *api, const struct api_request *q, struct http_response *r, struct err *e);
 /* The answer's status and its words as an error; returns false. */
 bool api_fail(const struct http_response *r, struct err *e);
-/* GET, whose answer must be JSON with the status 200; in `a`. `text`, if not NULL, gets it as it
- * came. */
+/* GET, whose answer must be JSON with the status 200; in `a`. `text` is what came. */
 bool api_get_json(struct api *api, struct arena *a, const char *path, struct json *out,
-		  struct buf *text, struct err *e);
+		  struct str *text, struct err *e);
 
 /* Stores a profile by profefe's API; as collect_sink's put. */
 enum collect_result api_push(struct api *api, const struct collected *p, char id[COLLECT_ID_BYTES],

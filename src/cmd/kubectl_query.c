@@ -88,18 +88,18 @@ static void put_limit(struct buf *path, int64_t limit)
 static bool ask(struct kubectl *k, struct buf *path,
 		void (*print)(struct buf *, const struct json *), struct err *e)
 {
-	struct buf text = { 0 }, out = { 0 };
+	struct buf out = { 0 };
 	struct json json;
+	struct str text;
 	bool ok;
 
 	buf_char(path, '\0');
 	ok = api_get_json(&k->api, &k->arena, path->p, &json, &text, e);
 	buf_release(path);
 	if (ok && kubectl_is_json(k))
-		buf_str(&out, buf_view(&text));
+		buf_str(&out, text);
 	else if (ok)
 		print(&out, &json);
-	buf_release(&text);
 	print_and_exit(&out, STDOUT_FILENO, 0);
 	return ok;
 }

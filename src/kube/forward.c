@@ -110,8 +110,8 @@ static bool write_local(struct relay *r)
 			    ? send(r->fd, r->to_local.p, r->to_local.n, MSG_DONTWAIT | MSG_NOSIGNAL)
 			    : 0;
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR;
+	if (n <= 0)
+		return n == 0 || errno == EAGAIN || errno == EINTR;
 	memmove(r->to_local.p, r->to_local.p + n, r->to_local.n - (size_t)n);
 	r->to_local.n -= (size_t)n;
 	return true;

@@ -105,19 +105,24 @@ static bool has_type(const struct store_listed *to, const struct store_sample_ty
 
 static void add_types(struct lister *l, struct store_listed *to, const struct known_head *head)
 {
-	struct store_sample_type *both;
+	struct store_sample_type *both = NULL;
 
 	if (!to->ntypes) {
 		to->types = head->types;
 		to->ntypes = head->n;
 		return;
 	}
-	both = arena_many(l->a, MAX_TYPES, struct store_sample_type);
-	memcpy(both, to->types, to->ntypes * sizeof(*both));
-	to->types = both;
-	for (uint32_t i = 0; i < head->n && to->ntypes < MAX_TYPES; i++)
-		if (!has_type(to, &head->types[i]))
-			both[to->ntypes++] = head->types[i];
+	/* Most have nothing new. */
+	for (uint32_t i = 0; i < head->n && to->ntypes < MAX_TYPES; i++) {
+		if (has_type(to, &head->types[i]))
+			continue;
+		if (!both) {
+			both = arena_many(l->a, to->ntypes + head->n, struct store_sample_type);
+			memcpy(both, to->types, to->ntypes * sizeof(*both));
+			to->types = both;
+		}
+		both[to->ntypes++] = head->types[i];
+	}
 }
 
 /* What rows of book and head say. */

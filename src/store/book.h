@@ -101,6 +101,9 @@ struct book_function_sum {
 	struct str module; /* the binary; of several, one */
 	double flat, cum;
 	bool is_unnamed;
+	/* If both are the book's own: tells it from all others of the book, for ever. Else
+	 * UINT64_MAX. */
+	uint64_t id;
 };
 void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *naming,
 			void (*each)(void *ctx, const struct book_function_sum *f), void *ctx);

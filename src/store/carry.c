@@ -178,8 +178,13 @@ static void note(struct store *s, void *ctx, bool is_ok)
 	pthread_rwlock_wrlock(&s->catalog.lock);
 	b->series->is_saved = b->series->service->is_saved = true;
 	/* Others are counted as profiles. */
-	if (b->w->is_thinned)
+	if (b->w->is_thinned) {
+		enum tier tier = (enum tier)b->w->tier;
+
 		counts_add(&b->series->counts, &counts);
+		catalog_note_thinned(b->series, b->w->tier,
+				     int_add(b->w->start, tier_length(tier)));
+	}
 	catalog_note_change(b->series, b->w->first);
 	if (b->w->until > b->series->tiers_until)
 		b->series->tiers_until = b->w->until;

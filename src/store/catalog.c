@@ -5,6 +5,8 @@
 
 #include "base/buf.h"
 #include "base/stop.h"
+#include "store/delta.h"
+#include "store/tiers.h"
 
 #define MAX_SERIES_ID ((int64_t)1 << 30) /* so that row numbers fit */
 
@@ -475,19 +477,44 @@ static void copy_series(struct arena *a, const struct series *s, struct picked *
 		.type = copy_to(a, s->type),
 		.tiers_until = s->tiers_until,
 		.counts = s->counts,
-		.nchanges = atomic_load(&s->nchanges),
+		.changes = s->changes,
+		.hours_until = s->hours_until,
+		.days_until = s->days_until,
 	};
 	labels_decode(a, key, &to->labels, &to->nlabels);
 }
 
-void catalog_note_change(struct series *s, int64_t oldest)
+void catalog_note_put(struct series *s, int64_t time, bool may_be_base)
 {
 	struct timespec now;
 
 	/* A minute early, or clocks would have to agree. */
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (oldest / 1000000000 < now.tv_sec - CATALOG_SETTLED / 1000000000 + 60)
-		atomic_fetch_add(&s->nchanges, 1);
+	if (time / 1000000000 < now.tv_sec - CATALOG_SETTLED / 1000000000 + 60 ||
+	    (may_be_base && s->counts.nprofiles && time < s->counts.last))
+		changes_add(&s->changes, time);
+}
+
+void catalog_note_change(struct series *s, int64_t oldest)
+{
+	changes_add(&s->changes, oldest);
+}
+
+/* What goes as it is old, which happens every day, must not make all that is left doubtful. */
+void catalog_note_deleted(struct series *s, int64_t from, int64_t to)
+{
+	if (from <= s->counts.first && to < INT64_MAX - DELTA_MAX_GAP)
+		changes_add_old(&s->changes, to + DELTA_MAX_GAP);
+	else
+		changes_add(&s->changes, from);
+}
+
+void catalog_note_thinned(struct series *s, int tier, int64_t until)
+{
+	if (tier >= TIER_HOUR && until > s->hours_until)
+		s->hours_until = until;
+	if (tier >= TIER_DAY && until > s->days_until)
+		s->days_until = until;
 }
 
 bool catalog_copy(struct catalog *c, int64_t series, struct arena *a, struct picked *to)

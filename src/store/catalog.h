@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "store/changes.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -44,17 +45,27 @@ struct series {
 	uint32_t next_row;	    /* the writer's */
 	int64_t tiers_until;	    /* the writer's: sums of windows have been made up to there */
 	_Atomic int64_t oldest_put; /* time, of those since the maker of sums looked */
-	_Atomic uint64_t nchanges;  /* of what is older than CATALOG_SETTLED, once it is durable */
+	struct changes changes;	    /* of what is older than CATALOG_SETTLED, once it is durable */
+	int64_t hours_until;	    /* up to here there may be but sums of hours, or longer ones */
+	int64_t days_until;	    /* the same of days */
 	_Atomic uint32_t nwaiting;  /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;
 };
 
 /* Most profiles come within so many nanoseconds: what is older has come to rest, and who has summed
- * it up need not look again as long as nchanges is the same. */
+ * it up need not look again as long as its changes do not say so. */
 #define CATALOG_SETTLED ((int64_t)5 * 60 * 1000000000)
-/* For whoever has put or deleted profiles, the oldest of this time, after the commit. */
+/* These are for whoever has changed something, after the commit, with `lock` to write. A profile
+ * has been put, which others that are later may be differences to (delta.h); it is not counted yet.
+ */
+void catalog_note_put(struct series *s, int64_t time, bool may_be_base);
+/* Sums have been put, the oldest of this time. */
 void catalog_note_change(struct series *s, int64_t oldest);
+/* Profiles between the times have been deleted. */
+void catalog_note_deleted(struct series *s, int64_t from, int64_t to);
+/* Up to a time there are but sums of a tier (tiers.h) left. */
+void catalog_note_thinned(struct series *s, int tier, int64_t until);
 
 struct catalog {
 	pthread_rwlock_t lock;
@@ -92,8 +103,9 @@ struct picked {
 	struct store_label *labels;
 	size_t nlabels;
 	int64_t tiers_until;
-	struct counts counts; /* of all of it, not just the query's times */
-	uint64_t nchanges;    /* struct series */
+	struct counts counts;	/* of all of it, not just the query's times */
+	struct changes changes; /* struct series */
+	int64_t hours_until, days_until;
 };
 /* Those that match and may have profiles between the times. */
 struct picked *catalog_pick(struct catalog *c, const struct store_query *q, struct arena *a,

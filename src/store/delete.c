@@ -83,6 +83,17 @@ static bool read_ends(struct deletion *d, struct db *db, struct err *e)
 	return true;
 }
 
+/* The first time that is another then. */
+static int64_t first_of(const struct deletion *d)
+{
+	int64_t first = d->list ? INT64_MAX : d->from;
+
+	for (size_t i = 0; d->list && i < d->n; i++)
+		if (d->doomed[i].time < first)
+			first = d->doomed[i].time;
+	return first;
+}
+
 /* Windows that had them. */
 static bool drop_sums(struct deletion *d, struct db *db, struct err *e)
 {
@@ -116,14 +127,11 @@ static bool drop_profiles(struct store *s, struct db *db, void *ctx, struct err 
 /* Sums that are being made of what there was are worthless now. */
 static void note_change(struct series *series, const struct deletion *d)
 {
-	int64_t first = d->list ? INT64_MAX : d->from;
+	int64_t first = first_of(d);
 
-	for (size_t i = 0; d->list && i < d->n; i++)
-		if (d->doomed[i].time < first)
-			first = d->doomed[i].time;
 	if (first < atomic_load(&series->oldest_put))
 		atomic_store(&series->oldest_put, first);
-	catalog_note_change(series, first);
+	catalog_note_deleted(series, first, d->list ? INT64_MAX : d->to);
 }
 
 static void note_dropped(struct store *s, void *ctx, bool is_ok)

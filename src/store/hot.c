@@ -10,12 +10,14 @@ enum {
 };
 
 struct hot_entry {
-	struct hot_key key;
+	struct hot_key key; /* without its changes: */
+	_Atomic uint64_t nchanges;
 	struct hot_sum sum; /* without its weights */
 	_Atomic uint64_t used;
 	uint32_t n;
 	size_t bytes;
-	char data[]; /* numbers: function - the one before, flat, cum - flat */
+	char data[]; /* numbers: what all values are multiples of; function - the one before, flat,
+			cum - flat */
 };
 
 void hot_init(struct hot *h, uint64_t max_memory)
@@ -41,6 +43,10 @@ static void drop_names(struct hot *h)
 	map_release(&h->function_map);
 	h->function_map = (struct map){ 0 };
 	strings_release(&h->strings);
+	for (unsigned i = 0; i < HOT_NGROUPS; i++) {
+		vec_release(&h->groups[i].of);
+		h->groups[i].group = NULL;
+	}
 }
 
 void hot_release(struct hot *h)
@@ -52,9 +58,14 @@ void hot_release(struct hot *h)
 
 static size_t name_bytes(const struct hot *h)
 {
-	return arena_bytes(&h->strings.bytes) + h->strings.cap * sizeof(*h->strings.at) +
-	       h->functions.cap * sizeof(*h->functions.at) +
-	       ((size_t)h->function_map.mask + h->strings.map.mask) * sizeof(struct map_slot);
+	size_t bytes =
+		arena_bytes(&h->strings.bytes) + h->strings.cap * sizeof(*h->strings.at) +
+		h->functions.cap * sizeof(*h->functions.at) +
+		((size_t)h->function_map.mask + h->strings.map.mask) * sizeof(struct map_slot);
+
+	for (unsigned i = 0; i < HOT_NGROUPS; i++)
+		bytes += h->groups[i].of.cap * sizeof(*h->groups[i].of.at);
+	return bytes;
 }
 
 uint64_t hot_bytes(struct hot *h)
@@ -67,16 +78,31 @@ uint64_t hot_bytes(struct hot *h)
 	return bytes;
 }
 
+bool hot_is_full(struct hot *h)
+{
+	bool is_full;
+
+	pthread_rwlock_rdlock(&h->lock);
+	is_full = name_bytes(h) > h->max_bytes;
+	pthread_rwlock_unlock(&h->lock);
+	return is_full;
+}
+
 /* Names that nothing uses any more cannot be told from others: when they take too much, all goes.
  */
+static void drop_too_much(struct hot *h)
+{
+	if (h->nactive || name_bytes(h) <= h->max_bytes / 4 * 3)
+		return;
+	drop_entries(h);
+	drop_names(h);
+	strings_init(&h->strings);
+}
+
 void hot_begin(struct hot *h)
 {
 	pthread_rwlock_wrlock(&h->lock);
-	if (!h->nactive && name_bytes(h) > h->max_bytes / 4 * 3) {
-		drop_entries(h);
-		drop_names(h);
-		strings_init(&h->strings);
-	}
+	drop_too_much(h);
 	h->nactive++;
 	h->nqueries++;
 	pthread_rwlock_unlock(&h->lock);
@@ -86,28 +112,27 @@ void hot_end(struct hot *h)
 {
 	pthread_rwlock_wrlock(&h->lock);
 	h->nactive--;
+	drop_too_much(h);
 	pthread_rwlock_unlock(&h->lock);
 }
 
 /* ---- names */
 
-void hot_lock(struct hot *h)
-{
-	pthread_rwlock_wrlock(&h->lock);
-}
-
-void hot_unlock(struct hot *h)
-{
-	pthread_rwlock_unlock(&h->lock);
-}
-
+/* Most are known: nobody waits for others who only look. */
 uint32_t hot_string(struct hot *h, struct str s)
 {
 	uint32_t string;
 
-	hot_lock(h);
+	if (!s.n)
+		return 0;
+	pthread_rwlock_rdlock(&h->lock);
+	string = strings_find(&h->strings, s);
+	pthread_rwlock_unlock(&h->lock);
+	if (string)
+		return string;
+	pthread_rwlock_wrlock(&h->lock);
 	string = strings_add(&h->strings, s);
-	hot_unlock(h);
+	pthread_rwlock_unlock(&h->lock);
 	return string;
 }
 
@@ -124,17 +149,42 @@ static bool same_function(const void *ctx, uint32_t index)
 	return f->name == k->f.name && f->file == k->f.file;
 }
 
-uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module)
+static uint64_t hash_function(const struct hot *h, const struct hot_function *f)
+{
+	return hash_mix(h->seed, (uint64_t)f->name << 32 | f->file);
+}
+
+static uint32_t find_function(struct hot *h, struct str name, struct str file)
 {
 	struct function_key key = { h,
-				    { strings_add(&h->strings, name),
-				      strings_add(&h->strings, file),
-				      strings_add(&h->strings, module) } };
-	uint64_t hash = hash_mix(h->seed, (uint64_t)key.f.name << 32 | key.f.file);
-	uint32_t i = map_put(&h->function_map, hash, h->functions.n, same_function, &key);
+				    { .name = strings_find(&h->strings, name),
+				      .file = strings_find(&h->strings, file) } };
 
-	if (i == h->functions.n)
-		vec_push(&h->functions, key.f);
+	if ((name.n && !key.f.name) || (file.n && !key.f.file))
+		return MAP_NONE;
+	return map_get(&h->function_map, hash_function(h, &key.f), same_function, &key);
+}
+
+uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module)
+{
+	uint32_t i;
+
+	pthread_rwlock_rdlock(&h->lock);
+	i = find_function(h, name, file);
+	pthread_rwlock_unlock(&h->lock);
+	if (i != MAP_NONE)
+		return i;
+	pthread_rwlock_wrlock(&h->lock);
+	i = find_function(h, name, file);
+	if (i == MAP_NONE) {
+		struct hot_function f = { strings_add(&h->strings, name),
+					  strings_add(&h->strings, file),
+					  strings_add(&h->strings, module) };
+
+		i = map_add(&h->function_map, hash_function(h, &f), h->functions.n);
+		vec_push(&h->functions, f);
+	}
+	pthread_rwlock_unlock(&h->lock);
 	return i;
 }
 
@@ -158,6 +208,51 @@ struct hot_function hot_function_at(struct hot *h, uint32_t function)
 	return f;
 }
 
+/* ---- groups */
+
+static struct hot_groups *find_groups(struct hot *h, const struct hot_groups *like)
+{
+	for (unsigned i = 0; i < HOT_NGROUPS; i++)
+		if (h->groups[i].group == like->group && h->groups[i].ctx == like->ctx)
+			return &h->groups[i];
+	return NULL;
+}
+
+void hot_get_groups(struct hot *h, struct hot_groups *to)
+{
+	const struct hot_groups *from;
+
+	pthread_rwlock_rdlock(&h->lock);
+	from = find_groups(h, to);
+	to->of.n = 0;
+	if (from && from->of.n) {
+		vec_reserve(&to->of, from->of.n);
+		memcpy(to->of.at, from->of.at, from->of.n * sizeof(*to->of.at));
+		to->of.n = from->of.n;
+	}
+	pthread_rwlock_unlock(&h->lock);
+}
+
+void hot_put_groups(struct hot *h, struct hot_groups *from)
+{
+	struct hot_groups *to;
+
+	pthread_rwlock_wrlock(&h->lock);
+	to = find_groups(h, from);
+	if (!to) {
+		to = &h->groups[h->next_group++ % HOT_NGROUPS];
+		to->group = from->group;
+		to->ctx = from->ctx;
+		to->of.n = 0;
+	}
+	while (to->of.n < from->of.n)
+		vec_push(&to->of, 0);
+	for (size_t i = 0; i < from->of.n; i++)
+		if (from->of.at[i])
+			to->of.at[i] = from->of.at[i];
+	pthread_rwlock_unlock(&h->lock);
+}
+
 /* ---- sums */
 
 struct entry_key {
@@ -172,44 +267,90 @@ static bool same_entry(const void *ctx, uint32_t index)
 	const struct hot_key *x = &k->h->entries.at[index]->key;
 
 	return x->series == k->key->series && x->start == k->key->start &&
-	       x->length == k->key->length && x->sample_type == k->key->sample_type;
+	       x->length == k->key->length && x->sample_type == k->key->sample_type &&
+	       x->is_open == k->key->is_open;
 }
 
 static uint64_t hash_of(const struct hot *h, const struct hot_key *k)
 {
-	return hash_mix(hash_mix(h->seed, (uint64_t)k->series ^ (uint64_t)k->sample_type << 48),
+	uint64_t which = (uint64_t)k->sample_type << 1 | k->is_open;
+
+	return hash_mix(hash_mix(h->seed, (uint64_t)k->series ^ which << 32),
 			(uint64_t)k->start ^ (uint64_t)k->length);
+}
+
+/* With the lock. NULL: it is not there, or is not what it was. */
+static struct hot_entry *find_entry(struct hot *h, const struct hot_key *key)
+{
+	struct entry_key k = { h, key };
+	uint32_t i = map_get(&h->entry_map, hash_of(h, key), same_entry, &k);
+	struct hot_entry *entry;
+
+	if (i == MAP_NONE)
+		return NULL;
+	entry = h->entries.at[i];
+	if (entry->sum.generation != HOT_EVER && entry->sum.generation != key->generation)
+		return NULL;
+	if (!changes_hold(key->changes, atomic_load(&entry->nchanges), key->start,
+			  int_add(key->start, key->length)))
+		return NULL;
+	/* Who asked before some change, and is slow, must not undo what is known since. */
+	if (atomic_load(&entry->nchanges) < key->changes->n)
+		atomic_store(&entry->nchanges, key->changes->n);
+	return entry;
+}
+
+bool hot_has(struct hot *h, const struct hot_key *key)
+{
+	bool has;
+
+	pthread_rwlock_rdlock(&h->lock);
+	has = find_entry(h, key);
+	pthread_rwlock_unlock(&h->lock);
+	return has;
+}
+
+/* False: it was written down, and is damaged. */
+static bool unpack(const struct hot *h, const struct hot_entry *entry, struct hot_sum *sum)
+{
+	struct reader r = reader_of((struct str){ entry->data, entry->bytes });
+	struct hot_sum head = entry->sum;
+	uint64_t function = 0;
+	int64_t unit;
+	size_t before = sum->weights.n;
+
+	memcpy(&head.weights, &sum->weights, sizeof(head.weights));
+	*sum = head;
+	vec_reserve(&sum->weights, entry->n);
+	unit = get_signed(&r);
+	for (uint32_t w = 0; w < entry->n; w++) {
+		struct hot_weight weight;
+
+		function += get_below(&r, h->functions.n);
+		weight.function = (uint32_t)function;
+		weight.flat = int_mul(unit, get_signed(&r));
+		weight.cum = int_add(weight.flat, int_mul(unit, get_signed(&r)));
+		if (r.is_bad || function >= h->functions.n) {
+			sum->weights.n = before;
+			return false;
+		}
+		sum->weights.at[sum->weights.n++] = weight;
+	}
+	return true;
 }
 
 bool hot_get(struct hot *h, const struct hot_key *key, struct hot_sum *sum)
 {
-	struct entry_key k = { h, key };
-	struct hot_entry *entry = NULL;
-	uint32_t i, function = 0;
+	struct hot_entry *entry;
+	bool ok;
 
 	pthread_rwlock_rdlock(&h->lock);
-	i = map_get(&h->entry_map, hash_of(h, key), same_entry, &k);
-	if (i != MAP_NONE && h->entries.at[i]->key.nchanges == key->nchanges)
-		entry = h->entries.at[i];
-	if (entry) {
-		struct reader r = reader_of((struct str){ entry->data, entry->bytes });
-		struct hot_sum head = entry->sum;
-
+	entry = find_entry(h, key);
+	ok = entry && unpack(h, entry, sum);
+	if (ok)
 		atomic_store_explicit(&entry->used, h->nqueries, memory_order_relaxed);
-		memcpy(&head.weights, &sum->weights, sizeof(head.weights));
-		*sum = head;
-		vec_reserve(&sum->weights, entry->n);
-		for (uint32_t w = 0; w < entry->n; w++) {
-			struct hot_weight weight;
-
-			weight.function = function += (uint32_t)get_number(&r);
-			weight.flat = get_signed(&r);
-			weight.cum = int_add(weight.flat, get_signed(&r));
-			sum->weights.at[sum->weights.n++] = weight;
-		}
-	}
 	pthread_rwlock_unlock(&h->lock);
-	return entry;
+	return ok;
 }
 
 /* What the last two queries did not use. */
@@ -244,41 +385,76 @@ static bool has_room(struct hot *h, size_t bytes)
 	return h->bytes + bytes <= max;
 }
 
-static struct hot_entry *pack(const struct hot_key *key, const struct hot_sum *sum)
+static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
-	struct hot_entry *entry;
-	struct buf data = { 0 };
-	uint32_t function = 0;
+	while (b) {
+		uint64_t rest = a % b;
 
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Samples are taken at some period: so times are few different numbers, which are multiples of it.
+ */
+static int64_t unit_of(const struct hot_sum *sum)
+{
+	uint64_t unit = 0;
+
+	for (size_t i = 0; i < sum->weights.n && unit != 1; i++) {
+		unit = common_divisor((uint64_t)int_abs(sum->weights.at[i].flat), unit);
+		unit = common_divisor((uint64_t)int_abs(sum->weights.at[i].cum), unit);
+	}
+	return unit && unit <= INT64_MAX ? (int64_t)unit : 1;
+}
+
+static void pack(const struct hot_sum *sum, struct buf *data)
+{
+	uint32_t function = 0;
+	int64_t unit = unit_of(sum);
+
+	put_signed(data, unit);
 	for (size_t i = 0; i < sum->weights.n; i++) {
 		const struct hot_weight *w = &sum->weights.at[i];
 
-		put_number(&data, w->function - function);
-		put_signed(&data, w->flat);
-		put_signed(&data, int_add(w->cum, int_neg(w->flat)));
+		put_number(data, w->function - function);
+		put_signed(data, w->flat / unit);
+		put_signed(data, int_add(w->cum, int_neg(w->flat)) / unit);
 		function = w->function;
 	}
+}
+
+static struct hot_entry *new_entry(const struct hot_key *key, const struct hot_sum *sum)
+{
+	struct hot_entry *entry;
+	struct buf data = { 0 };
+
+	pack(sum, &data);
 	entry = xmalloc(sizeof(*entry) + data.n);
-	*entry = (struct hot_entry){
-		.key = *key, .sum = *sum, .n = (uint32_t)sum->weights.n, .bytes = data.n
-	};
+	*entry = (struct hot_entry){ .key = *key,
+				     .nchanges = key->changes->n,
+				     .sum = *sum,
+				     .n = (uint32_t)sum->weights.n,
+				     .bytes = data.n };
+	entry->key.changes = NULL;
 	memset(&entry->sum.weights, 0, sizeof(entry->sum.weights));
-	if (data.n)
-		memcpy(entry->data, data.p, data.n);
+	memcpy(entry->data, data.p, data.n);
 	buf_release(&data);
 	return entry;
 }
 
-void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum)
+/* It is there now, or not. */
+static void add_entry(struct hot *h, struct hot_entry *entry)
 {
-	struct hot_entry *entry = pack(key, sum);
 	size_t bytes = sizeof(*entry) + entry->bytes;
-	struct entry_key k = { h, key };
+	struct entry_key k = { h, &entry->key };
 
-	hot_lock(h);
+	pthread_rwlock_wrlock(&h->lock);
 	atomic_store(&entry->used, h->nqueries);
 	if (has_room(h, bytes)) {
-		uint32_t i = map_put(&h->entry_map, hash_of(h, key), h->entries.n, same_entry, &k);
+		uint32_t i = map_put(&h->entry_map, hash_of(h, &entry->key), h->entries.n,
+				     same_entry, &k);
 
 		if (i == h->entries.n) {
 			vec_push(&h->entries, entry);
@@ -290,6 +466,11 @@ void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum
 		h->bytes += bytes;
 		entry = NULL;
 	}
-	hot_unlock(h);
+	pthread_rwlock_unlock(&h->lock);
 	free(entry);
+}
+
+void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum)
+{
+	add_entry(h, new_entry(key, sum));
 }

@@ -2,9 +2,10 @@
  *
  * The heaviest functions of a fleet are asked for again and again, over times of which only the
  * last minutes are new. So sums by function of a series in a window that has come to rest
- * (catalog.h) stay here, packed, until something older is put or deleted (nchanges), or there is no
- * room: then those that the last queries did not use go. What functions are called is kept once for
- * all.
+ * (catalog.h) stay here, packed, until something older is put or deleted (changes.h), or there is
+ * no room: then those that the last queries did not use go. Of times that have not come to rest
+ * there is what was known of them last (`seen`), to which what is new is added. What functions are
+ * called is kept once for all.
  *
  * Threads: any number.
  */
@@ -17,6 +18,7 @@
 #include "base/map.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "store/changes.h"
 
 struct hot_function {
 	uint32_t name, file, module; /* strings; it is told by the first two */
@@ -27,6 +29,13 @@ struct hot_weight {
 	int64_t flat, cum;
 };
 
+/* Rows of profiles of a series, from a time on. */
+struct hot_seen {
+	int64_t nrows, last_row, last_time;
+};
+
+#define HOT_EVER UINT64_MAX
+
 /* Of a series in a time. */
 struct hot_sum {
 	bool has_type; /* else there is no such sample type in it */
@@ -35,16 +44,29 @@ struct hot_sum {
 	double total;  /* of all functions */
 	uint64_t nprofiles;
 	int64_t first, last, duration; /* times of profiles; what they took together */
+	struct hot_seen seen;	       /* of an open window */
+	uint64_t generation;	       /* of names (naming.h): good as long as that, or HOT_EVER */
 	vec(struct hot_weight) weights;
 };
 
 struct hot_key {
 	int64_t series, start, length;
-	uint32_t sample_type; /* string */
-	uint64_t nchanges;
+	uint32_t sample_type;	       /* string */
+	bool is_open;		       /* more may come */
+	const struct changes *changes; /* of the series, before it was read */
+	uint64_t generation;	       /* of names, now */
 };
 
 struct hot_entry;
+
+/* What functions are of: a text of each, made by whoever asks (struct store_top_params). */
+typedef struct str hot_group(void *ctx, struct str function, struct str file, struct str module);
+struct hot_groups {
+	hot_group *group;
+	void *ctx;
+	vec(uint32_t) of; /* functions: string + 1, or 0 */
+};
+enum { HOT_NGROUPS = 4 };
 
 struct hot {
 	pthread_rwlock_t lock;
@@ -52,6 +74,8 @@ struct hot {
 	vec(struct hot_function) functions;
 	vec(struct hot_entry *) entries;
 	struct map function_map, entry_map;
+	struct hot_groups groups[HOT_NGROUPS];
+	unsigned next_group;
 	uint64_t seed;
 	size_t bytes, max_bytes;
 	uint64_t nqueries, swept;
@@ -65,20 +89,22 @@ uint64_t hot_bytes(struct hot *h);
 /* Between these, numbers of strings and functions stay. */
 void hot_begin(struct hot *h);
 void hot_end(struct hot *h);
+/* Names alone take more than all may. */
+bool hot_is_full(struct hot *h);
 
 uint32_t hot_string(struct hot *h, struct str s);
+uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module);
+/* What a number stands for; good until hot_end. */
+struct str hot_text(struct hot *h, uint32_t string);
+struct hot_function hot_function_at(struct hot *h, uint32_t function);
+/* Groups that are known of functions are copied here, or, at the end, from here. */
+void hot_get_groups(struct hot *h, struct hot_groups *to);
+void hot_put_groups(struct hot *h, struct hot_groups *from);
+
+bool hot_has(struct hot *h, const struct hot_key *key);
 /* Is it there? Its weights are added to those of `sum`, which is otherwise replaced. */
 bool hot_get(struct hot *h, const struct hot_key *key, struct hot_sum *sum);
 /* Of functions in order; it may be left out for want of room. */
 void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum);
-
-/* For many functions at a time; hot_function only between these. */
-void hot_lock(struct hot *h);
-void hot_unlock(struct hot *h);
-uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module);
-
-/* What a number stands for; good until hot_end. */
-struct str hot_text(struct hot *h, uint32_t string);
-struct hot_function hot_function_at(struct hot *h, uint32_t function);
 
 #endif

@@ -290,6 +290,7 @@ bool scan_run(struct scan *scan, struct err *e)
 		return false;
 	deltas.db = scan->db;
 	ok = db_do(scan->db, SQL_BEGIN_READ, e) &&
+	     (!scan->begin || scan->begin(scan->ctx, scan->db, e)) &&
 	     (scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e));
 	db_do(scan->db, SQL_COMMIT, &ignored);
 	store_reader_back(scan->s, scan->db);

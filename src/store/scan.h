@@ -32,6 +32,8 @@ struct scan {
 	bool as_type; /* what counts from a process's start comes as differences; of SCAN_ALL */
 	int below;    /* reads sums of tiers (tiers.h) below this only; 0: of any */
 	int64_t step; /* times of one step (multiples of it) need not be told apart; 0: of all */
+	/* Called first, by who sees the same as the scan will, and may still change *q; or NULL. */
+	bool (*begin)(void *ctx, struct db *db, struct err *e);
 	scan_each *each;
 	/* After the last row of a service; or NULL. */
 	bool (*after_service)(void *ctx, struct err *e);

@@ -13,6 +13,7 @@
 #include "base/int.h"
 #include "store/delta.h"
 #include "store/inside.h"
+#include "store/tiers.h"
 
 #define DEFAULT_MEMORY ((uint64_t)512 << 20)
 
@@ -125,8 +126,14 @@ static bool load_thinned(struct store *s, struct err *e)
 					 .first = db_int(rows, 2),
 					 .last = db_int(rows, 3) };
 
-		if (series)
-			counts_add(&series->counts, &counts);
+		enum tier tier = (enum tier)db_int(rows, 4);
+
+		if (!series)
+			continue;
+		counts_add(&series->counts, &counts);
+		if (tier > TIER_RAW && tier < NTIERS)
+			catalog_note_thinned(series, (int)tier,
+					     int_add(db_int(rows, 5), tier_length(tier)));
 	}
 	return r == DB_DONE;
 }

@@ -297,8 +297,9 @@ struct store_top_params {
 	 * whole hour: then all is known from sums that are kept in memory, once they have been
 	 * made. */
 	bool is_settled;
-	/* Or NULL: rows are of what this makes of functions, and have no file. A text that is good
-	 * until the next call. Called by several threads, one at a time. */
+	/* Or NULL: rows are of what this makes of functions, and have no file. Always the same text
+	 * of the same function, good as long as the function's. Called by several threads at a
+	 * time. */
 	struct str (*group)(void *ctx, struct str function, struct str file, struct str module);
 	void *group_ctx;
 	struct str function; /* only this one, or this group; "": all */

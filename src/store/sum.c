@@ -606,6 +606,15 @@ static struct range later_names(struct weights *w, uint32_t location)
 	return w->found[location];
 }
 
+/* Numbers of strings that are not the book's may be others next time. */
+static uint64_t id_of(const struct weights *w, const struct weight *x)
+{
+	size_t n = w->b->strings.n;
+
+	return (x->name == NONE || x->name < n) && x->file < n ? (uint64_t)x->name << 32 | x->file
+							       : UINT64_MAX;
+}
+
 static void weigh_row(struct weights *w, struct range stack, uint32_t number, double value)
 {
 	const struct book *b = w->b;
@@ -690,7 +699,8 @@ void book_sum_functions(const struct book_sum *s, uint32_t type, struct naming *
 		struct book_function_sum f = { .file = text_of(&w, x->file),
 					       .flat = x->flat,
 					       .cum = x->cum,
-					       .is_unnamed = x->name == NONE };
+					       .is_unnamed = x->name == NONE,
+					       .id = id_of(&w, x) };
 
 		if (x->mapping != NONE)
 			f.module = b->strings.at[b->mappings.at[x->mapping].file];

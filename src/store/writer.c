@@ -132,12 +132,12 @@ static void note_saved(struct store *s, struct writer_task *first)
 	pthread_rwlock_wrlock(&s->catalog.lock);
 	for (struct writer_task *t = first; t; t = next_profile(&list, t)) {
 		t->series->is_saved = t->series->service->is_saved = true;
+		catalog_note_put(t->series, t->time, t->duration == 0);
 		counts_add(&t->series->counts,
 			   &(struct counts){ 1, t->nsamples, t->data.n, t->time, t->time });
 		atomic_fetch_add(&s->writer.nputs, 1);
 		if (t->time < atomic_load(&t->series->oldest_put))
 			atomic_store(&t->series->oldest_put, t->time);
-		catalog_note_change(t->series, t->time);
 	}
 	pthread_rwlock_unlock(&s->catalog.lock);
 	list = first;

@@ -1,0 +1,111 @@
+/* top.h - the parts of store_top. Private to top*.c.
+ *
+ * A series' time is cut into windows: days, hours and pieces of five minutes that have come to
+ * rest, of which sums by function are kept (hot.h), pieces to which something may still come, and
+ * the rest. Services are divided among threads.
+ */
+#ifndef STORE_TOP_H
+#define STORE_TOP_H
+
+#include "store/naming.h"
+#include "store/running.h"
+#include "store/sums.h"
+
+#define TOP_SECOND ((int64_t)1000000000)
+#define TOP_PIECE (300 * TOP_SECOND)
+#define TOP_HOUR (3600 * TOP_SECOND)
+#define TOP_DAY (24 * TOP_HOUR)
+enum { TOP_MAX_PARTS = 16 };
+
+/* A row to be. */
+struct top_weight {
+	uint32_t key; /* function, or string that is a group */
+	uint32_t by;  /* string */
+	double flat, cum;
+	double ran, late; /* flat, times how much of what ran was profiled; in the second half */
+	int64_t service;  /* that was the last to add to it */
+	uint32_t nservices;
+};
+
+/* What a series has of a function, before it is known how long it ran. */
+struct top_local {
+	uint32_t function;
+	double flat, cum, late;
+};
+
+/* A function of a book, and its number in hot.h. */
+struct top_known {
+	int64_t book;
+	uint64_t id;
+	uint32_t function;
+};
+
+struct topping {
+	struct store *s;
+	const struct store_top_params *params;
+	struct hot *hot;
+	struct picked *picked;
+	uint32_t sample_type; /* string */
+	uint64_t generation;  /* of names */
+	int64_t settled;      /* what is older has come to rest */
+	int64_t from, to, middle;
+	bool has_weeks; /* they are told apart */
+	size_t max_weights;
+	atomic_bool is_failed;
+	size_t first[TOP_MAX_PARTS + 1]; /* series of each part */
+	struct top_part *parts;
+	size_t nparts;
+};
+
+enum top_kind { TOP_ONCE, TOP_OPEN, TOP_KEPT };
+struct top_window {
+	int64_t from, to;
+	enum top_kind kind;
+	unsigned level; /* of what is kept: how long it is */
+};
+
+/* What one thread does. */
+struct top_part {
+	struct topping *t;
+	struct sums sums;
+	struct buf scratch;
+	vec(struct top_weight) weights;
+	struct map map;
+	vec(uint32_t) slots; /* of functions: number in `locals` + 1 */
+	struct hot_groups groups;
+	vec(struct top_local) locals;
+	vec(struct top_known) known;
+	struct map known_map;
+	double total;
+	uint64_t nprofiles, nservices;
+	vec(uint64_t) nprofiles_of; /* each value of `by`, which is a string's number */
+	uint32_t unit;
+	bool has_unit, is_gauge;
+	int64_t first, last;	/* times of profiles */
+	struct picked *untyped; /* a series without the sample type, here: */
+	struct top_window untyped_window;
+	struct err no_type; /* of what was left out */
+	struct err e;
+	bool ok;
+	/* of the window that is being read */
+	struct hot_sum sum;
+	struct running running;
+	struct str type; /* of the profiles */
+	struct naming naming;
+	struct top_opening *opening; /* or NULL */
+};
+
+/* ---- windows (top_windows.c) */
+
+void top_part_init(struct top_part *p, struct topping *t);
+/* The next one of a series from a time on. */
+struct top_window top_cut(const struct topping *t, const struct picked *series, int64_t at,
+			  int64_t to);
+/* What functions weigh in it: p->sum. */
+bool top_read(struct top_part *p, struct picked *series, const struct top_window *w, struct err *e);
+
+/* ---- rows (top_rows.c): of what is in the first part */
+
+void top_make_rows(struct topping *t, struct arena *a, struct store_top *top);
+
+#endif

@@ -1,0 +1,566 @@
+#include "test.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "base/path.h"
+#include "stores.h"
+#include "store/changes.h"
+
+#define NS ((int64_t)1000000000)
+#define MINUTE (60 * NS)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+static int64_t now_ns(void)
+{
+	return (int64_t)time(NULL) * NS;
+}
+
+static void open_quick(struct place *p, const struct store_params *params)
+{
+	struct store_params all = params ? *params : (struct store_params){ 0 };
+
+	all.is_passive = all.is_lazy = true;
+	reopen(p, &all);
+}
+
+static struct store_top top_of(struct place *p, const struct store_top_params *params)
+{
+	struct store_top top = { 0 };
+	struct err e;
+
+	if (!store_top(p->store, params, &p->w.arena, &top, &e))
+		fail_msg("%s", e.text);
+	return top;
+}
+
+/* ---- names that come later */
+
+struct namer {
+	struct store_namer namer;
+	uint64_t generation;
+	bool is_ready;
+	struct profile_frame frame;
+	char name[40];
+};
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+static struct store_binary *binary(void *ctx, struct str build_id, struct str file)
+{
+	(void)build_id, (void)file;
+	return ctx;
+}
+
+static uint32_t find(void *ctx, struct store_binary *b, const struct store_place *place,
+		     const struct profile_frame **frames, uint64_t *nmissing)
+{
+	struct namer *n = ctx;
+
+	(void)b, (void)place;
+	if (!n->is_ready)
+		++*nmissing;
+	n->frame.name = (struct str){ n->name, (size_t)snprintf(n->name, sizeof(n->name), "late%d",
+								(int)n->generation) };
+	*frames = &n->frame;
+	return n->is_ready;
+}
+
+static bool never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static struct str readable(void *ctx, struct str name)
+{
+	(void)ctx, (void)name;
+	return (struct str){ 0 };
+}
+
+static uint64_t generation(void *ctx)
+{
+	return ((struct namer *)ctx)->generation;
+}
+
+static void namer_init(struct namer *n)
+{
+	*n = (struct namer){ .is_ready = true };
+	n->namer = (struct store_namer){ n,    nothing, nothing,  binary,
+					 find, never,	readable, generation };
+}
+
+/* ---- profiles */
+
+/* Functions that are called "stripped" have no name; with `is_ours` somebody may know it. */
+static void strip(struct place *p, struct profile *x, struct mapping *m, bool is_ours)
+{
+	struct location *l =
+		arena_copy(&p->w.arena, x->locations, x->nlocations * sizeof(*x->locations));
+
+	*m = (struct mapping){ .id = 1, .start = 0x1000, .limit = 0x2000 };
+	m->file = strings_add(&p->w.strings, STR("/lib/libshop.so"));
+	m->build_id = is_ours ? strings_add(&p->w.strings, STR("0011223344")) : 0;
+	x->mappings = m;
+	x->nmappings = 1;
+	for (uint32_t i = 0; i < x->nlocations; i++) {
+		uint32_t f = x->lines[l[i].first_line].function;
+
+		if (!str_eq(profile_str(x, x->functions[f].name), STR("stripped")))
+			continue;
+		l[i].nlines = 0;
+		l[i].mapping = 0;
+		l[i].address = 0x1234;
+	}
+	x->locations = l;
+}
+
+struct pushed {
+	const char *service, *type, *sample_type, *label;
+	int64_t time, duration;
+	bool is_ours;
+};
+
+static void push(struct place *p, const struct pushed *what, const char *stacks)
+{
+	struct profile x = folded(&p->w, stacks);
+	struct value_type type = { strings_add(&p->w.strings, str_of(what->sample_type)),
+				   strings_add(&p->w.strings, STR("count")) };
+	struct store_label label = { STR("pod"), str_of(what->label) };
+	struct store_new new = { .service = str_of(what->service),
+				 .type = str_of(what->type),
+				 .labels = &label,
+				 .nlabels = 1,
+				 .created = what->time,
+				 .profile = &x };
+	struct store_meta meta;
+	struct mapping m;
+	struct err e;
+
+	x.types = &type;
+	x.ntypes = 1;
+	x.default_type = 0;
+	x.duration_nanos = what->duration;
+	strip(p, &x, &m, what->is_ours);
+	if (!store_put(p->store, &new, &p->w.arena, &meta, &e))
+		fail_msg("%s", e.text);
+}
+
+/* ---- the slow way: one profile of all, and its functions */
+
+struct slow {
+	vec(struct store_top_row) rows;
+};
+
+static struct store_top_row *slow_row(struct slow *s, struct str name, struct str file)
+{
+	for (size_t i = 0; i < s->rows.n; i++)
+		if (str_eq(s->rows.at[i].function, name) && str_eq(s->rows.at[i].file, file))
+			return &s->rows.at[i];
+	vec_push(&s->rows, (struct store_top_row){ .function = name, .file = file });
+	return &s->rows.at[s->rows.n - 1];
+}
+
+static void add_frame(struct slow *s, struct str name, struct str file, int64_t value, bool is_leaf,
+		      uint64_t sample)
+{
+	struct store_top_row *row = slow_row(s, name, file);
+
+	row->flat += is_leaf ? value : 0;
+	if (row->nservices != sample)
+		row->cum += value;
+	row->nservices = sample;
+}
+
+static void add_sample(struct place *p, struct slow *s, const struct profile *x, uint32_t i)
+{
+	const struct sample *sample = &x->samples[i];
+	int64_t value = sample_values(x, sample)[0];
+
+	for (uint32_t k = 0; k < sample->nstack; k++) {
+		const struct location *l = &x->locations[x->stacks[sample->stack + k]];
+
+		if (!l->nlines) {
+			struct buf name = { 0 };
+			struct str file = profile_str(x, x->mappings[l->mapping].file);
+
+			buf_printf(&name, "[%.*s]", STR_ARG(path_base(file)));
+			arena_adopt(&p->w.arena, name.p);
+			add_frame(s, buf_view(&name), STR(""), value, k == 0, i + 1);
+		}
+		for (uint32_t j = 0; j < l->nlines; j++) {
+			const struct function *f =
+				&x->functions[x->lines[l->first_line + j].function];
+
+			add_frame(s, profile_str(x, f->name), profile_str(x, f->filename), value,
+				  k == 0 && j == 0, i + 1);
+		}
+	}
+}
+
+/* False: it cannot be told, since one profile alone comes as it was put. */
+static bool fill_slow(struct place *p, struct slow *s, struct store_query q,
+		      const struct store_top *top, int64_t *total)
+{
+	struct store_merged merged;
+	struct err e;
+
+	*total = 0;
+	q.from = top->from;
+	q.to = top->to;
+	if (!store_merge(p->store, &q, STORE_AS_TYPE, &p->w.arena, &p->w.strings, &merged, &e)) {
+		assert_int_equal(e.kind, ERR_NOTFOUND);
+		return true;
+	}
+	if (merged.nprofiles != top->nprofiles)
+		fail_msg("%.*s of %lld to %lld: %llu profiles and not %llu",
+			 STR_ARG(q.matchers[0].value), (long long)(top->from / NS),
+			 (long long)(top->to / NS), (unsigned long long)top->nprofiles,
+			 (unsigned long long)merged.nprofiles);
+	for (uint32_t i = 0; i < merged.profile.nsamples; i++) {
+		*total += sample_values(&merged.profile, &merged.profile.samples[i])[0];
+		add_sample(p, s, &merged.profile, i);
+	}
+	return merged.nprofiles > 1;
+}
+
+/* Both ways say the same. */
+static void compare(struct place *p, const struct store_top_params *params)
+{
+	struct store_top top = top_of(p, params);
+	struct slow slow = { 0 };
+	size_t n = 0, nslow = 0;
+	int64_t total;
+	bool is_told;
+
+	is_told = fill_slow(p, &slow, params->query, &top, &total);
+	if (is_told && top.total != total)
+		fail_msg("%.*s of %lld to %lld, settled %d, of %zu: total %lld and not %lld",
+			 STR_ARG(params->query.matchers[0].value), (long long)(top.from / NS),
+			 (long long)(top.to / NS), params->is_settled, params->query.nmatchers,
+			 (long long)top.total, (long long)total);
+	for (size_t i = 0; is_told && i < top.n; i++) {
+		struct store_top_row *fast = &top.rows[i],
+				     *row = slow_row(&slow, fast->function, fast->file);
+
+		if (fast->flat != row->flat || fast->cum != row->cum)
+			fail_msg("%.*s is %lld, %lld and should be %lld, %lld",
+				 STR_ARG(fast->function), (long long)fast->flat,
+				 (long long)fast->cum, (long long)row->flat, (long long)row->cum);
+		n += fast->flat || fast->cum;
+	}
+	for (size_t i = 0; is_told && i < slow.rows.n; i++)
+		nslow += slow.rows.at[i].flat || slow.rows.at[i].cum;
+	assert_int_equal(n, nslow);
+	vec_release(&slow.rows);
+}
+
+/* ---- random stores */
+
+static uint64_t random_state;
+
+static int64_t random_below(int64_t n)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (int64_t)(random_state >> 33) % n;
+}
+
+static const char *const types[][2] = { { "cpu", "samples" }, { "mutex", "contentions" } };
+
+static void push_random(struct place *p, int which, int64_t time)
+{
+	static int64_t counts[4];
+	static const char *const services[] = { "api", "web", "db" };
+	static const char *const pods[] = { "1", "2" };
+	char stacks[200];
+	int i = (int)random_below(4);
+	struct pushed what = { .service = services[random_below(3)],
+			       .type = types[which][0],
+			       .sample_type = types[which][1],
+			       .label = pods[random_below(2)],
+			       .time = time,
+			       .duration = which ? 0 : NS,
+			       .is_ours = random_below(2) };
+
+	counts[i] = which && random_below(40) ? counts[i] + random_below(9) : random_below(9);
+	snprintf(stacks, sizeof(stacks),
+		 "main;work %lld\nmain;stripped %lld\nmain;f%lld;work %lld\nmain;g%lld 1\n",
+		 (long long)counts[0] + 1, (long long)counts[1] + 1, (long long)random_below(9),
+		 (long long)counts[2] + 1, (long long)random_below(99));
+	push(p, &what, stacks);
+}
+
+static void compare_random(struct place *p, int which, int64_t now)
+{
+	struct store_matcher m[2] = { { .name = STR("type"), .value = str_of(types[which][0]) },
+				      { .name = STR("service"), .value = STR("web") } };
+	struct store_top_params params = { .query = { .matchers = m, .nmatchers = 1 } };
+
+	params.query.from = now - 30 * HOUR + random_below(30 * 60) * MINUTE;
+	if (random_below(2))
+		params.query.from += random_below(60) * NS;
+	if (random_below(2))
+		params.query.from = now - 26 * HOUR;
+	params.query.to =
+		random_below(2) ? now + HOUR : params.query.from + random_below(30 * 60) * MINUTE;
+	params.query.nmatchers += (size_t)random_below(2);
+	params.is_settled = random_below(2);
+	compare(p, &params);
+}
+
+static void delete_random(struct place *p, int64_t now)
+{
+	struct store_query q = { .from = now - random_below(30 * 60) * MINUTE };
+	uint64_t n;
+	struct err e;
+
+	q.to = q.from + random_below(20) * MINUTE;
+	q.limit = (uint64_t)random_below(3);
+	if (random_below(4) == 0)
+		q.from = INT64_MIN, q.to = now - 28 * HOUR;
+	if (!store_delete(p->store, &q, false, &n, &e))
+		fail_msg("%s", e.text);
+}
+
+static void tidy(struct place *p, int64_t now)
+{
+	struct err e;
+
+	if (!store_tidy(p->store, now, &e))
+		fail_msg("%s", e.text);
+}
+
+static void act(struct place *p, struct namer *namer, const struct store_params *params, int ntypes,
+		int64_t now)
+{
+	switch (random_below(8)) {
+	case 0:
+		tidy(p, now);
+		break;
+	case 1:
+		delete_random(p, now);
+		break;
+	case 2:
+		open_quick(p, params);
+		store_set_namer(p->store, &namer->namer);
+		break;
+	case 3:
+		/* What was missing is there. */
+		namer->is_ready = true;
+		break;
+	case 4:
+		/* What is told for good may be another then. */
+		namer->generation++;
+		namer->is_ready = random_below(2);
+		break;
+	default:
+		for (int i = 0; i < 6; i++)
+			push_random(p, i % ntypes, now - random_below(31 * 60 * 60) * NS);
+		break;
+	}
+}
+
+static void check_random(const struct store_params *params, int ntypes, uint64_t seed)
+{
+	struct place p;
+	struct namer namer;
+	struct store_checked checked;
+	int64_t now = now_ns();
+	struct err e;
+
+	random_state = seed;
+	place_init(&p);
+	open_quick(&p, params);
+	namer_init(&namer);
+	store_set_namer(p.store, &namer.namer);
+	for (int64_t t = now - 30 * HOUR; t < now; t += 7 * MINUTE)
+		push_random(&p, (int)(t / NS % ntypes), t + random_below(60) * NS);
+	for (int i = 0; i < 60; i++) {
+		act(&p, &namer, params, ntypes, now);
+		for (int k = 0; k < 4; k++)
+			compare_random(&p, k % ntypes, now);
+		for (int k = 0; k < 3; k++)
+			push_random(&p, k % ntypes, now_ns() - random_below(400) * NS);
+		for (int k = 0; k < 4; k++)
+			compare_random(&p, k % ntypes, now);
+	}
+	assert_true(store_check(p.store, NULL, NULL, &checked, &e));
+	assert_int_equal(checked.nproblems, 0);
+	place_release(&p);
+}
+
+TEST(what_is_kept_is_what_is_there)
+{
+	check_random(NULL, 2, 1);
+	check_random(NULL, 2, 2);
+	/* There is room for little. */
+	check_random(&(struct store_params){ .max_memory = 1 << 20 }, 2, 3);
+}
+
+/* Of what counts from the start, the first difference goes when what was before it is thinned. */
+TEST(what_is_kept_is_what_is_there_when_profiles_get_old)
+{
+	struct store_params params = {
+		.keep = { .raw_ns = 3 * HOUR, .minute_ns = 6 * HOUR, .hour_ns = 20 * HOUR }
+	};
+
+	check_random(&params, 1, 4);
+	params.keep = (struct store_keep){
+		.raw_ns = HOUR, .minute_ns = HOUR, .hour_ns = 26 * HOUR, .day_ns = 27 * HOUR
+	};
+	check_random(&params, 1, 5);
+}
+
+/* ---- rows */
+
+TEST(what_is_steady_has_no_trend)
+{
+	struct place p;
+	int64_t now = now_ns(), hour = now / HOUR * HOUR;
+	struct pushed what = { .service = "api",
+			       .type = "cpu",
+			       .sample_type = "samples",
+			       .label = "1",
+			       .duration = 10 * MINUTE };
+	struct store_top_params params = { .query = { .to = now }, .is_settled = true };
+	static const int lengths[] = { 3, 7, 13, 24, 30 };
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	for (what.time = hour - 31 * HOUR; what.time < now; what.time += 10 * MINUTE)
+		push(&p, &what, "main;work 600000\n");
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct store_top top;
+
+		params.query.from = now - lengths[i] * HOUR;
+		top = top_of(&p, &params);
+		assert_int_equal(top.n, 2);
+		/* A profile at the edge counts for its time. */
+		if (fabs(top.rows[0].trend) > 0.15 * top.rows[0].rate)
+			fail_msg("%d hours: trend %g of %g", lengths[i], top.rows[0].trend,
+				 top.rows[0].rate);
+	}
+	place_release(&p);
+}
+
+TEST(a_sample_type_that_is_not_there_stays_unknown)
+{
+	struct place p;
+	struct store_top_params params = { .query = everything, .sample_type = STR("evil") };
+	struct store_top top;
+	struct err e;
+
+	place_init(&p);
+	put(&p, "api", "cpu", "", 100, "main 1\n");
+	for (int i = 0; i < 3; i++) {
+		assert_false(store_top(p.store, &params, &p.w.arena, &top, &e));
+		assert_int_equal(e.kind, ERR_USAGE);
+		assert_non_null(strstr(e.text, "no profile has the sample type \"evil\""));
+	}
+	place_release(&p);
+}
+
+TEST(weeks_of_years_ago_are_told_apart)
+{
+	struct place p;
+	struct store_top_params params = { .query = everything, .by = STR("week") };
+	struct store_top top;
+
+	place_init(&p);
+	put(&p, "api", "cpu", "", 100, "main 3\n");
+	put(&p, "api", "cpu", "", 100 + 14 * 24 * 3600, "main 2\n");
+	put(&p, "api", "cpu", "", 100 + 700 * 24 * 3600, "main 1\n");
+	top = top_of(&p, &params);
+	assert_int_equal(top.n, 3);
+	assert_true(str_eq(top.rows[0].by, STR("1970-W01")));
+	assert_true(str_eq(top.rows[1].by, STR("1970-W03")));
+	assert_true(str_eq(top.rows[2].by, STR("1971-W48")));
+	place_release(&p);
+}
+
+TEST(names_have_a_limit)
+{
+	struct place p;
+	struct store_params small = { .max_memory = 1 << 20 };
+	struct store_top_params params = { .query = everything, .by = STR("pod") };
+	struct store_top top;
+	struct err e;
+	char label[3001];
+
+	place_init(&p);
+	open_quick(&p, &small);
+	memset(label, 'x', sizeof(label));
+	label[sizeof(label) - 1] = '\0';
+	memcpy(label, "pod=", 4);
+	for (int i = 0; i < 400; i++) {
+		snprintf(label + 4, 8, "%06d", i);
+		label[10] = 'x';
+		put(&p, "api", "cpu", label, 100 + i, "main 1\n");
+	}
+	assert_false(store_top(p.store, &params, &p.w.arena, &top, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	/* It is not for ever. */
+	params.by = STR("");
+	assert_true(store_top(p.store, &params, &p.w.arena, &top, &e));
+	place_release(&p);
+}
+
+TEST(the_heaviest_are_those_of_all)
+{
+	struct place p;
+	struct store_top_params params = { .query = everything };
+	struct store_top all, some;
+	struct buf stacks = { 0 };
+
+	place_init(&p);
+	random_state = 7;
+	for (int i = 0; i < 500; i++)
+		buf_printf(&stacks, "main;f%d %lld\n", i, (long long)random_below(100) + 1);
+	buf_char(&stacks, '\0');
+	put(&p, "api", "cpu", "", 100, stacks.p);
+	buf_release(&stacks);
+	for (params.order = STORE_TOP_FLAT; params.order <= STORE_TOP_TREND; params.order++) {
+		params.limit = 0;
+		all = top_of(&p, &params);
+		assert_int_equal(all.n, 501);
+		for (params.limit = 1; params.limit < 600; params.limit += 83) {
+			some = top_of(&p, &params);
+			assert_int_equal(some.nall, 501);
+			assert_int_equal(some.n, params.limit < 501 ? params.limit : 501);
+			for (size_t i = 0; i < some.n; i++)
+				assert_true(str_eq(some.rows[i].function, all.rows[i].function));
+		}
+	}
+	place_release(&p);
+}
+
+/* ---- changes */
+
+TEST(changes_are_of_their_time_and_later)
+{
+	struct changes c = { 0 };
+
+	changes_add(&c, 100);
+	assert_true(changes_hold(&c, 0, 50, 99));
+	assert_false(changes_hold(&c, 0, 50, 100));
+	assert_false(changes_hold(&c, 0, 200, 300));
+	assert_true(changes_hold(&c, 1, 200, 300));
+	changes_add_old(&c, 60);
+	assert_false(changes_hold(&c, 1, 50, 99));
+	assert_true(changes_hold(&c, 1, 61, 99));
+	assert_true(changes_hold(&c, 1, 200, 300));
+	assert_true(changes_hold(&c, 2, 0, 300));
+	/* Those that are late all the time leave old times alone. */
+	for (int i = 0; i < 1000; i++)
+		changes_add(&c, 1000 + i);
+	assert_true(changes_hold(&c, c.n - 10, 200, 1900));
+	assert_false(changes_hold(&c, c.n - 10, 200, 1999));
+	assert_false(changes_hold(&c, 2, 200, 1000));
+	changes_add(&c, 10);
+	assert_false(changes_hold(&c, c.n - 1, 200, 300));
+	assert_true(changes_hold(&c, c.n - 1, 0, 9));
+}

@@ -32,6 +32,7 @@ static void warm(struct warmer *w)
 			   .stop = &w->is_stopping },
 		.limit = 1,
 		.is_settled = true,
+		.is_kept = true,
 	};
 	struct arena a = { 0 };
 	struct store_top top;

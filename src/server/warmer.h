@@ -1,6 +1,7 @@
 /* warmer.h - keeps sums of the fleet's CPU profiles in memory (store/hot.h): every few minutes asks
  * for the heaviest functions of the time that people ask for (--fleet-window), with low priority,
- * so that whoever asks next finds all but the last minutes summed up. */
+ * so that whoever asks next finds all but the last minutes summed up, after a restart too
+ * (store/kept.h). */
 #ifndef SERVER_WARMER_H
 #define SERVER_WARMER_H
 

@@ -252,6 +252,7 @@ static bool load_one_series(struct catalog *c, sqlite3_stmt *row, struct err *e)
 	s = add_series(c, id, service, db_blob(row, 2), labels);
 	s->is_saved = true;
 	s->tiers_until = db_int(row, 4);
+	s->kept_until = INT64_MAX;
 	return true;
 }
 

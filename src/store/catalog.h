@@ -48,7 +48,9 @@ struct series {
 	struct changes changes;	    /* of what is older than CATALOG_SETTLED, once it is durable */
 	int64_t hours_until;	    /* up to here there may be but sums of hours, or longer ones */
 	int64_t days_until;	    /* the same of days */
-	_Atomic uint32_t nwaiting;  /* puts that hold it */
+	int64_t kept_until; /* the writer's: up to here there may be sums by function (kept.h);
+			       INT64_MAX: nobody has looked */
+	_Atomic uint32_t nwaiting; /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;
 };

@@ -132,6 +132,31 @@ static bool check_count(struct checking *c, enum db_statement which, const char 
 	return true;
 }
 
+/* Sums by function, and what those are. */
+static bool check_kept(struct checking *c, struct err *e)
+{
+	sqlite3_stmt *rows = db_bind(c->db, SQL_KEPT_FUNCTIONS, NULL, 0, e);
+	enum db_result r = rows ? DB_ROW : DB_FAILED;
+	uint32_t nfunctions = 0;
+	struct err why;
+
+	while (r == DB_ROW && (r = db_step(c->db, rows, e)) == DB_ROW)
+		if (!kept_check_functions(db_blob(rows, 0), &nfunctions, &why))
+			complain(c, "%s: functions that sums are of: %s", c->s->path, why.text);
+	rows = r == DB_DONE ? db_bind(c->db, SQL_CHECK_KEPT, NULL, 0, e) : NULL;
+	r = rows ? DB_ROW : DB_FAILED;
+	while (r == DB_ROW && (r = db_step(c->db, rows, e)) == DB_ROW) {
+		int64_t series = db_int(rows, 0) >> 32;
+
+		if (!catalog_series(&c->s->catalog, series))
+			complain(c, "%s: a sum by function belongs to no series", c->s->path);
+		if (!kept_check_sum(db_blob(rows, 1), nfunctions, &why))
+			complain(c, "%s: a sum by function of series %lld: %s", c->s->path,
+				 (long long)series, why.text);
+	}
+	return r == DB_DONE;
+}
+
 bool store_check_file(const char *dir, void (*say)(void *ctx, const char *line), void *ctx,
 		      struct store_checked *out, struct err *e)
 {
@@ -160,7 +185,7 @@ bool store_check(struct store *s, void (*say)(void *ctx, const char *line), void
 	c.db = store_reader(s, e);
 	ok = c.db && db_number(c.db, SQL_COUNT_ALL, &c.all, e) && check_file(&c, e) &&
 	     check_rows(&c, SQL_CHECK_PROFILES, "profile", &out->nprofiles, e) &&
-	     check_rows(&c, SQL_CHECK_TIERS, "sum", &out->nsums, e) &&
+	     check_rows(&c, SQL_CHECK_TIERS, "sum", &out->nsums, e) && check_kept(&c, e) &&
 	     check_count(&c, SQL_CHECK_BLOBS, "samples belong to no profile", e) &&
 	     check_count(&c, SQL_CHECK_NAMES, "profiles belong to no series", e);
 	store_reader_back(s, c.db);

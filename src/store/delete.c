@@ -97,7 +97,11 @@ static int64_t first_of(const struct deletion *d)
 /* Windows that had them. */
 static bool drop_sums(struct deletion *d, struct db *db, struct err *e)
 {
+	int64_t first = first_of(d);
+
 	d->nthinned = 0;
+	if (!kept_delete(db, d->series, first, d->list ? INT64_MAX : d->to, e))
+		return false;
 	if (!d->list)
 		return tier_delete(db, d->series, d->from, d->to, &d->nthinned, e);
 	for (size_t i = 0; i < d->n; i++)
@@ -301,6 +305,7 @@ static bool sweep_drop(struct store *s, struct db *db, void *ctx, struct err *e)
 	sweep_find(s, db, w);
 	for (size_t i = 0; ok && i < w->series.n; i++)
 		ok = db_run(db, SQL_DROP_SERIES, DB_VALUES(DB_INT(w->series.at[i])), e) &&
+		     kept_delete(db, w->series.at[i], 0, INT64_MAX, e) &&
 		     db_run(db, SQL_DROP_LATE,
 			    DB_VALUES(DB_INT(w->series.at[i]), DB_INT(INT64_MIN),
 				      DB_INT(INT64_MAX)),

@@ -14,6 +14,7 @@ struct hot_entry {
 	_Atomic uint64_t nchanges;
 	struct hot_sum sum; /* without its weights */
 	_Atomic uint64_t used;
+	bool is_taken;
 	uint32_t n;
 	size_t bytes;
 	char data[]; /* numbers: what all values are multiples of; function - the one before, flat,
@@ -47,6 +48,7 @@ static void drop_names(struct hot *h)
 		vec_release(&h->groups[i].of);
 		h->groups[i].group = NULL;
 	}
+	atomic_fetch_add(&h->names, 1);
 }
 
 void hot_release(struct hot *h)
@@ -206,6 +208,16 @@ struct hot_function hot_function_at(struct hot *h, uint32_t function)
 	f = h->functions.at[function];
 	pthread_rwlock_unlock(&h->lock);
 	return f;
+}
+
+uint32_t hot_nfunctions(struct hot *h)
+{
+	uint32_t n;
+
+	pthread_rwlock_rdlock(&h->lock);
+	n = (uint32_t)h->functions.n;
+	pthread_rwlock_unlock(&h->lock);
+	return n;
 }
 
 /* ---- groups */
@@ -425,22 +437,20 @@ static void pack(const struct hot_sum *sum, struct buf *data)
 	}
 }
 
-static struct hot_entry *new_entry(const struct hot_key *key, const struct hot_sum *sum)
+static struct hot_entry *new_entry(const struct hot_packed *p, bool is_taken)
 {
-	struct hot_entry *entry;
-	struct buf data = { 0 };
+	struct hot_entry *entry = xmalloc(sizeof(*entry) + p->data.n);
 
-	pack(sum, &data);
-	entry = xmalloc(sizeof(*entry) + data.n);
-	*entry = (struct hot_entry){ .key = *key,
-				     .nchanges = key->changes->n,
-				     .sum = *sum,
-				     .n = (uint32_t)sum->weights.n,
-				     .bytes = data.n };
+	*entry = (struct hot_entry){ .key = p->key,
+				     .nchanges = p->nchanges,
+				     .sum = p->sum,
+				     .is_taken = is_taken,
+				     .n = p->n,
+				     .bytes = p->data.n };
 	entry->key.changes = NULL;
 	memset(&entry->sum.weights, 0, sizeof(entry->sum.weights));
-	memcpy(entry->data, data.p, data.n);
-	buf_release(&data);
+	if (p->data.n)
+		memcpy(entry->data, p->data.p, p->data.n);
 	return entry;
 }
 
@@ -472,5 +482,43 @@ static void add_entry(struct hot *h, struct hot_entry *entry)
 
 void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum)
 {
-	add_entry(h, new_entry(key, sum));
+	struct hot_packed p = {
+		.key = *key, .nchanges = key->changes->n, .sum = *sum, .n = (uint32_t)sum->weights.n
+	};
+	struct buf data = { 0 };
+
+	pack(sum, &data);
+	p.data = buf_view(&data);
+	add_entry(h, new_entry(&p, false));
+	buf_release(&data);
+}
+
+/* ---- for who writes them down */
+
+void hot_put_packed(struct hot *h, const struct hot_packed *p)
+{
+	add_entry(h, new_entry(p, true));
+}
+
+size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_t max, size_t *at)
+{
+	size_t n = 0;
+
+	pthread_rwlock_wrlock(&h->lock);
+	for (; *at < h->entries.n && n < max; ++*at) {
+		struct hot_entry *entry = h->entries.at[*at];
+
+		if (entry->is_taken || entry->key.is_open || entry->key.sample_type ||
+		    entry->sum.generation != HOT_EVER)
+			continue;
+		entry->is_taken = true;
+		to[n++] = (struct hot_packed){ .key = entry->key,
+					       .nchanges = atomic_load(&entry->nchanges),
+					       .sum = entry->sum,
+					       .n = entry->n,
+					       .data = { arena_copy(a, entry->data, entry->bytes),
+							 entry->bytes } };
+	}
+	pthread_rwlock_unlock(&h->lock);
+	return n;
 }

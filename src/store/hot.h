@@ -79,6 +79,7 @@ struct hot {
 	uint64_t seed;
 	size_t bytes, max_bytes;
 	uint64_t nqueries, swept;
+	_Atomic uint64_t names; /* goes up when numbers of functions mean others */
 	unsigned nactive;
 };
 
@@ -97,6 +98,7 @@ uint32_t hot_function(struct hot *h, struct str name, struct str file, struct st
 /* What a number stands for; good until hot_end. */
 struct str hot_text(struct hot *h, uint32_t string);
 struct hot_function hot_function_at(struct hot *h, uint32_t function);
+uint32_t hot_nfunctions(struct hot *h);
 /* Groups that are known of functions are copied here, or, at the end, from here. */
 void hot_get_groups(struct hot *h, struct hot_groups *to);
 void hot_put_groups(struct hot *h, struct hot_groups *from);
@@ -106,5 +108,21 @@ bool hot_has(struct hot *h, const struct hot_key *key);
 bool hot_get(struct hot *h, const struct hot_key *key, struct hot_sum *sum);
 /* Of functions in order; it may be left out for want of room. */
 void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum);
+
+/* ---- for who writes them down (kept.h) */
+
+/* An entry as bytes: good as long as the numbers of functions are. */
+struct hot_packed {
+	struct hot_key key; /* without its changes: */
+	uint64_t nchanges;
+	struct hot_sum sum; /* without its weights */
+	uint32_t n;
+	struct str data;
+};
+/* Those of the default sample type that hold for ever and were not handed out before, up to `max`
+ * at a time; they lie in `a`. *at begins with 0, and is where to go on. */
+size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_t max, size_t *at);
+/* Puts back what was taken in this process or an earlier one. `data` is untrusted. */
+void hot_put_packed(struct hot *h, const struct hot_packed *p);
 
 #endif

@@ -10,6 +10,7 @@
 #include "store/hot.h"
 #include "store/id.h"
 #include "store/keep.h"
+#include "store/kept.h"
 #include "store/rules.h"
 #include "store/shelf.h"
 #include "store/store.h"
@@ -24,6 +25,7 @@ struct store {
 	struct catalog catalog;
 	struct shelf shelf;
 	struct hot hot;
+	struct kept kept;
 	struct writer writer;
 	struct keeper keeper;
 	struct rules rules;

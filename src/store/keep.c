@@ -376,7 +376,7 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 {
 	struct keep_counts all = { 0 };
 	const char *limit = NULL, *passed;
-	uint64_t bytes;
+	uint64_t bytes, nkept;
 	bool ok = true;
 
 	for (int i = 0; ok && i < MAX_ROUNDS && (passed = passed_limit(s, &bytes)); i++) {
@@ -387,7 +387,9 @@ static bool make_room(struct store *s, int64_t now, struct err *e)
 		ok = !is_too_large(s, passed) || vacuum(s, e);
 		if (!ok || !passed_limit(s, &bytes))
 			break;
-		ok = relieve(s, now, bytes, &all, e) && delete_empty(s, e);
+		/* What can be made again goes first. */
+		ok = kept_drop_some(s, &nkept, e) &&
+		     (nkept || (relieve(s, now, bytes, &all, e) && delete_empty(s, e)));
 	}
 	ok = ok && (!is_too_large(s, limit) || vacuum(s, e));
 	if (all.nthinned || all.ndropped)

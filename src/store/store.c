@@ -184,6 +184,7 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	catalog_init(&s->catalog, params->max_series, params->max_service_series);
 	shelf_init(&s->shelf, s->params.max_memory);
 	hot_init(&s->hot, s->params.max_memory);
+	kept_init(&s->kept);
 	pthread_mutex_init(&s->readers_lock, NULL);
 	pthread_mutex_init(&s->packers_lock, NULL);
 	keeper_init(&s->keeper);
@@ -209,6 +210,7 @@ void store_close(struct store *s)
 	cap_end(&s->writer.cap);
 	shelf_release(&s->shelf);
 	hot_release(&s->hot);
+	kept_release(&s->kept);
 	catalog_release(&s->catalog);
 	for (size_t i = 0; i < s->packers.n; i++)
 		packer_free(s->packers.at[i]);

@@ -297,6 +297,9 @@ struct store_top_params {
 	 * whole hour: then all is known from sums that are kept in memory, once they have been
 	 * made. */
 	bool is_settled;
+	/* What is summed up for it is written down, too: so it is known when the store is opened
+	 * again. For who asks again and again, in the background. */
+	bool is_kept;
 	/* Or NULL: rows are of what this makes of functions, and have no file. Always the same text
 	 * of the same function, good as long as the function's. Called by several threads at a
 	 * time. */

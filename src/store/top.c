@@ -7,6 +7,7 @@
 #include "base/int.h"
 #include "base/parallel.h"
 #include "store/by.h"
+#include "store/kept.h"
 
 enum { MIN_SERIES = 8 }; /* of a part */
 
@@ -441,9 +442,12 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	if (!scan_check_type(&scan, e))
 		return false;
 	hot_begin(&s->hot);
+	kept_begin(s);
 	ok = weigh(&t, scan.npicked, a, top, &is_early, e);
 	if (is_early)
 		ok = weigh(&t, scan.npicked, a, top, &is_early, e);
+	if (ok && params->is_kept)
+		kept_save(s, t.from, params->query.stop);
 	hot_end(&s->hot);
 	return ok;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/int.h"
+#include "store/kept.h"
 #include "store/meaning.h"
 
 #define MAX_KEPT (400 * TOP_DAY) /* before that, long windows, of which nothing is kept */
@@ -287,13 +288,19 @@ static struct hot_key key_of(const struct top_part *p, const struct picked *seri
 				 .generation = p->t->generation };
 }
 
+static bool is_there(struct top_part *p, const struct picked *series, const struct hot_key *key)
+{
+	return hot_has(p->t->hot, key) ||
+	       (kept_load(p->t->s, series, key) && hot_has(p->t->hot, key));
+}
+
 /* Is it known, or all that it is made of? */
 static bool is_known(struct top_part *p, const struct picked *series, int64_t start, unsigned level)
 {
 	struct hot_key key = key_of(p, series, start, level, false);
 	int64_t end = start + lengths[level];
 
-	if (hot_has(p->t->hot, &key))
+	if (is_there(p, series, &key))
 		return true;
 	if (level + 1 == NLEVELS || !may_keep(series, start, lengths[level + 1]))
 		return false;
@@ -402,6 +409,8 @@ static bool read_window(struct top_part *p, struct picked *series, const struct 
 	clear(&p->sum);
 	*is_whole = true;
 	if (is_kept && hot_get(p->t->hot, &key, &p->sum))
+		return true;
+	if (is_kept && kept_load(p->t->s, series, &key) && hot_get(p->t->hot, &key, &p->sum))
 		return true;
 	if (w->kind != TOP_ONCE && w->level == PIECE_LEVEL)
 		ok = read_piece(p, series, w, is_whole, e);

@@ -1,11 +1,12 @@
 #include "test.h"
 
 #include <math.h>
+#include <sqlite3.h>
 #include <time.h>
 
 #include "base/path.h"
 #include "stores.h"
-#include "store/changes.h"
+#include "store/inside.h"
 
 #define NS ((int64_t)1000000000)
 #define MINUTE (60 * NS)
@@ -309,6 +310,7 @@ static void compare_random(struct place *p, int which, int64_t now)
 		random_below(2) ? now + HOUR : params.query.from + random_below(30 * 60) * MINUTE;
 	params.query.nmatchers += (size_t)random_below(2);
 	params.is_settled = random_below(2);
+	params.is_kept = random_below(2);
 	compare(p, &params);
 }
 
@@ -413,6 +415,106 @@ TEST(what_is_kept_is_what_is_there_when_profiles_get_old)
 		.raw_ns = HOUR, .minute_ns = HOUR, .hour_ns = 26 * HOUR, .day_ns = 27 * HOUR
 	};
 	check_random(&params, 1, 5);
+}
+
+/* ---- what is written down */
+
+static void put_hours(struct place *p, int64_t now)
+{
+	struct pushed what = { .service = "api",
+			       .type = "cpu",
+			       .sample_type = "samples",
+			       .label = "1",
+			       .duration = NS };
+
+	for (what.time = now - 26 * HOUR; what.time < now; what.time += 10 * MINUTE)
+		push(p, &what, "main;work 3\nmain;stripped 1\n");
+}
+
+static void read_books(struct place *p, uint64_t *bytes)
+{
+	*bytes = p->store->shelf.bytes;
+}
+
+TEST(a_store_that_is_opened_again_knows_what_functions_weigh)
+{
+	struct place p;
+	int64_t now = now_ns();
+	struct store_top_params params = { .query = { .from = now - DAY, .to = now },
+					   .is_settled = true,
+					   .is_kept = true };
+	struct store_top first, again;
+	uint64_t bytes;
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	put_hours(&p, now);
+	first = top_of(&p, &params);
+	open_quick(&p, NULL);
+	read_books(&p, &bytes);
+	assert_int_equal(bytes, 0);
+	params.is_kept = false;
+	again = top_of(&p, &params);
+	/* Unless five minutes more have passed, no profile was read. */
+	read_books(&p, &bytes);
+	if (again.to == first.to)
+		assert_int_equal(bytes, 0);
+	assert_int_equal(again.n, 3);
+	assert_true(again.total > 500);
+	compare(&p, &params);
+	place_release(&p);
+}
+
+static void count_problem(void *ctx, const char *line)
+{
+	(void)line;
+	++*(int *)ctx;
+}
+
+static void run_sql(struct place *p, const char *text)
+{
+	char path[128];
+	sqlite3 *db;
+
+	store_close(p->store);
+	p->store = NULL;
+	snprintf(path, sizeof(path), "%s/profiles.db", p->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	open_quick(p, NULL);
+}
+
+TEST(sums_that_are_damaged_are_made_again)
+{
+	static const char *const damage[] = {
+		"UPDATE kept SET data = x'00112233445566778899'",
+		"UPDATE kept SET data = substr(data, 1, length(data) - 1)",
+		"UPDATE kept_functions SET data = x'0011223344'",
+		"UPDATE kept SET row = row + (1 << 40)",
+	};
+	int64_t now = now_ns();
+	struct store_top_params params = { .query = { .from = now - DAY, .to = now },
+					   .is_settled = true,
+					   .is_kept = true };
+
+	for (size_t i = 0; i < sizeof(damage) / sizeof(*damage); i++) {
+		struct place p;
+		struct store_checked checked;
+		struct err e;
+		int nproblems = 0;
+
+		place_init(&p);
+		open_quick(&p, NULL);
+		put_hours(&p, now);
+		compare(&p, &params);
+		run_sql(&p, damage[i]);
+		assert_true(store_check(p.store, count_problem, &nproblems, &checked, &e));
+		assert_true(nproblems > 0);
+		compare(&p, &params);
+		compare(&p, &params);
+		place_release(&p);
+	}
 }
 
 /* ---- rows */

@@ -1,0 +1,504 @@
+#include "store/kept.h"
+
+#include <string.h>
+
+#include "base/int.h"
+#include "base/stop.h"
+#include "store/column.h"
+#include "store/delta.h"
+#include "store/inside.h"
+#include "store/naming.h"
+#include "store/top.h"
+
+enum {
+	SUMS_IN_COMMIT = 256,
+	FUNCTIONS_IN_ROW = 4096,
+	DROPPED_IN_COMMIT = 2000,
+	LEVEL = 3, /* ZSTD's */
+};
+
+void kept_init(struct kept *k)
+{
+	pthread_mutex_init(&k->lock, NULL);
+}
+
+void kept_release(struct kept *k)
+{
+	pthread_mutex_destroy(&k->lock);
+}
+
+/* ---- rows: series, number of the five minutes that it begins with, and how long it is. Windows
+ * lie within a day. */
+
+enum { LENGTH_BITS = 3, START_BITS = 29 };
+static const int64_t lengths[] = { TOP_DAY, TOP_DAY / 4, TOP_HOUR, TOP_HOUR / 2, TOP_PIECE };
+enum { NLENGTHS = sizeof(lengths) / sizeof(*lengths), SHORT = 3 /* and those after it */ };
+
+static int64_t row_of(int64_t series, int64_t start, unsigned length)
+{
+	int64_t most = ((int64_t)1 << START_BITS) - 1, piece = start < 0 ? 0 : start / TOP_PIECE;
+
+	return series << 32 | (piece < most ? piece : most) << LENGTH_BITS | length;
+}
+
+static int64_t last_row_of(int64_t series)
+{
+	return series << 32 | 0xffffffff;
+}
+
+static int64_t start_of(int64_t row)
+{
+	return ((row & 0xffffffff) >> LENGTH_BITS) * TOP_PIECE;
+}
+
+static bool length_of(const struct hot_key *key, unsigned *length)
+{
+	for (*length = 0; *length < NLENGTHS; ++*length)
+		if (key->length == lengths[*length] - 1)
+			return true;
+	return false;
+}
+
+/* ---- functions */
+
+static struct str get_text(struct reader *r)
+{
+	uint32_t n = get_count(r);
+	struct str s = { (const char *)r->p, n };
+
+	r->p += n;
+	return s;
+}
+
+/* Most have the file, and the binary, of the one before. */
+static void put_again(struct buf *out, struct str text, struct str *last)
+{
+	bool is_same = str_eq(text, *last);
+
+	put_number(out, is_same);
+	if (!is_same) {
+		put_number(out, text.n);
+		buf_str(out, text);
+	}
+	*last = text;
+}
+
+static struct str get_again(struct reader *r, struct str *last)
+{
+	if (!get_below(r, 2))
+		*last = get_text(r);
+	return *last;
+}
+
+static void put_functions(struct buf *out, struct hot *h, uint32_t first, uint32_t n)
+{
+	size_t begin = seal_begin(out);
+	struct str file = STR(""), module = STR("");
+	struct buf body = { 0 };
+
+	put_number(out, n);
+	for (uint32_t i = first; i < first + n; i++) {
+		struct hot_function f = hot_function_at(h, i);
+		struct str name = hot_text(h, f.name);
+
+		put_number(&body, name.n);
+		buf_str(&body, name);
+		put_again(&body, hot_text(h, f.file), &file);
+		put_again(&body, hot_text(h, f.module), &module);
+	}
+	seal_end(out, begin, buf_view(&body), STR(""), LEVEL, NULL);
+	buf_release(&body);
+}
+
+/* With h == NULL they are only looked at. */
+static bool get_functions(struct str data, struct hot *h, uint32_t *nfunctions, struct err *e)
+{
+	struct sealed s = { 0 };
+	struct str file = STR(""), module = STR("");
+	uint64_t n = 0;
+	bool ok = seal_open(&s, data, e);
+
+	if (ok) {
+		n = get_number(&s.head);
+		ok = seal_unpack(&s, e);
+	}
+	for (uint64_t i = 0; ok && i < n; i++) {
+		struct str name = get_text(&s.body);
+
+		get_again(&s.body, &file);
+		get_again(&s.body, &module);
+		ok = !s.body.is_bad && (!h || hot_function(h, name, file, module) == *nfunctions);
+		++*nfunctions;
+		if (!ok)
+			err_set(e, ERR_FORMAT, "functions are damaged");
+	}
+	sealed_release(&s);
+	return ok;
+}
+
+bool kept_check_functions(struct str data, uint32_t *nfunctions, struct err *e)
+{
+	return get_functions(data, NULL, nfunctions, e);
+}
+
+static bool read_functions(struct store *s, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	sqlite3_stmt *rows = db ? db_bind(db, SQL_KEPT_FUNCTIONS, NULL, 0, e) : NULL;
+	enum db_result r = rows ? DB_ROW : DB_FAILED;
+	bool ok = true;
+
+	while (ok && r == DB_ROW && (r = db_step(db, rows, e)) == DB_ROW)
+		ok = get_functions(db_blob(rows, 0), &s->hot, &s->kept.nfunctions, e);
+	if (rows)
+		sqlite3_reset(rows);
+	store_reader_back(s, db);
+	return ok && r == DB_DONE;
+}
+
+void kept_begin(struct store *s)
+{
+	struct kept *k = &s->kept;
+	struct err e;
+
+	pthread_mutex_lock(&k->lock);
+	if (!k->is_read) {
+		k->is_read = true;
+		k->names = s->hot.names;
+		k->is_bad = !read_functions(s, &e);
+		if (k->is_bad)
+			store_log(s, "%s: what is known of functions is not used: %s", s->path,
+				  e.text);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* Are numbers of functions in the database those in memory? */
+static bool is_usable(struct store *s)
+{
+	struct kept *k = &s->kept;
+	bool is_usable;
+
+	pthread_mutex_lock(&k->lock);
+	is_usable = k->is_read && !k->is_bad && k->names == s->hot.names;
+	pthread_mutex_unlock(&k->lock);
+	return is_usable;
+}
+
+/* ---- sums */
+
+enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4 };
+
+static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p)
+{
+	size_t begin = seal_begin(out);
+	struct str unit = hot_text(&s->hot, p->sum.unit);
+	uint64_t total;
+
+	memcpy(&total, &p->sum.total, sizeof(total));
+	put_number(out, (p->sum.has_type ? HAS_TYPE : 0) | (p->sum.is_gauge ? IS_GAUGE : 0) |
+				(s->namer ? HAS_NAMER : 0));
+	put_number(out, total);
+	put_number(out, p->sum.nprofiles);
+	put_signed(out, p->sum.first);
+	put_signed(out, p->sum.last);
+	put_signed(out, p->sum.duration);
+	put_number(out, unit.n);
+	buf_str(out, unit);
+	put_number(out, p->n);
+	seal_end(out, begin, STR(""), p->data, LEVEL, NULL);
+}
+
+static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, struct str *unit,
+		    unsigned *kind, struct err *e)
+{
+	uint64_t total;
+
+	if (!seal_open(s, data, e))
+		return false;
+	*kind = (unsigned)get_below(&s->head, 2 * HAS_NAMER);
+	total = get_number(&s->head);
+	memcpy(&p->sum.total, &total, sizeof(total));
+	p->sum.has_type = *kind & HAS_TYPE;
+	p->sum.is_gauge = *kind & IS_GAUGE;
+	p->sum.nprofiles = get_number(&s->head);
+	p->sum.first = get_signed(&s->head);
+	p->sum.last = get_signed(&s->head);
+	p->sum.duration = get_signed(&s->head);
+	p->sum.generation = HOT_EVER;
+	*unit = get_text(&s->head);
+	p->n = get_count(&s->head);
+	if (s->head.is_bad || !seal_unpack(s, e))
+		return err_set(e, ERR_FORMAT, "head of a sum is damaged");
+	p->data = (struct str){ (const char *)s->dense.p, (size_t)(s->dense.end - s->dense.p) };
+	return true;
+}
+
+bool kept_check_sum(struct str data, uint32_t nfunctions, struct err *e)
+{
+	struct sealed s = { 0 };
+	struct hot_packed p = { 0 };
+	struct str unit;
+	unsigned kind;
+	bool ok = get_sum(&s, data, &p, &unit, &kind, e);
+	uint64_t function = 0;
+
+	get_number(&s.dense);
+	for (uint32_t i = 0; ok && i < p.n; i++) {
+		function += get_below(&s.dense, nfunctions);
+		get_number(&s.dense);
+		get_number(&s.dense);
+		ok = !s.dense.is_bad && function < nfunctions;
+		if (!ok)
+			err_set(e, ERR_FORMAT, "it has functions that are not there");
+	}
+	sealed_release(&s);
+	return ok;
+}
+
+static void load_row(struct store *s, const struct picked *series, const struct hot_key *key,
+		     struct str data)
+{
+	struct sealed sealed = { 0 };
+	struct hot_packed p = { .key = *key, .nchanges = series->changes.n };
+	struct str unit;
+	struct err ignored;
+	unsigned kind;
+
+	if (get_sum(&sealed, data, &p, &unit, &kind, &ignored) &&
+	    !(kind & HAS_NAMER) == !s->namer) {
+		p.sum.unit = hot_string(&s->hot, unit);
+		hot_put_packed(&s->hot, &p);
+	}
+	sealed_release(&sealed);
+}
+
+bool kept_load(struct store *s, const struct picked *series, const struct hot_key *key)
+{
+	struct db *db;
+	sqlite3_stmt *row;
+	enum db_result r;
+	struct err ignored;
+	unsigned length;
+
+	if (key->sample_type || !length_of(key, &length) || !is_usable(s))
+		return false;
+	db = store_reader(s, &ignored);
+	row = db ? db_bind(db, SQL_KEPT,
+			   DB_VALUES(DB_INT(row_of(series->series, key->start, length))), &ignored)
+		 : NULL;
+	r = row ? db_step(db, row, &ignored) : DB_FAILED;
+	if (r == DB_ROW) {
+		load_row(s, series, key, db_blob(row, 0));
+		sqlite3_reset(row);
+	}
+	store_reader_back(s, db);
+	return r == DB_ROW;
+}
+
+/* ---- saving */
+
+struct saving {
+	struct hot_packed sums[SUMS_IN_COMMIT];
+	size_t n;
+	int64_t since;
+	uint32_t nfunctions; /* that there are */
+	struct arena arena;
+	struct buf scratch;
+};
+
+static bool save_functions(struct store *s, struct db *db, struct saving *v, struct err *e)
+{
+	for (uint32_t at = s->kept.nfunctions; at < v->nfunctions; at += FUNCTIONS_IN_ROW) {
+		uint32_t n = v->nfunctions - at;
+
+		v->scratch.n = 0;
+		put_functions(&v->scratch, &s->hot, at,
+			      n < FUNCTIONS_IN_ROW ? n : FUNCTIONS_IN_ROW);
+		if (!db_run(db, SQL_NEW_KEPT_FUNCTIONS,
+			    DB_VALUES(DB_INT(at), DB_BLOB(buf_view(&v->scratch))), e))
+			return false;
+	}
+	return true;
+}
+
+/* NULL: it is not there, or has changed since. */
+static struct series *live_series(struct store *s, const struct hot_packed *p)
+{
+	struct series *live = catalog_series(&s->catalog, p->key.series);
+
+	if (!live || !live->is_saved ||
+	    !changes_hold(&live->changes, p->nchanges, p->key.start,
+			  int_add(p->key.start, p->key.length)))
+		return NULL;
+	return live;
+}
+
+static bool save_sum(struct store *s, struct db *db, struct saving *v, const struct hot_packed *p,
+		     struct err *e)
+{
+	int64_t end = p->key.start + p->key.length, old = end - TOP_DAY / 4;
+	struct series *live;
+	unsigned length;
+
+	if (!length_of(&p->key, &length) || p->key.start < 0 || end < v->since)
+		return true;
+	/* Whoever changes a series is this thread. */
+	pthread_rwlock_rdlock(&s->catalog.lock);
+	live = live_series(s, p);
+	if (live && live->kept_until < end + 1)
+		live->kept_until = end + 1;
+	pthread_rwlock_unlock(&s->catalog.lock);
+	if (!live)
+		return true;
+	v->scratch.n = 0;
+	put_sum(&v->scratch, s, p);
+	if (!db_run(db, SQL_NEW_KEPT,
+		    DB_VALUES(DB_INT(row_of(p->key.series, p->key.start, length)), DB_INT(end),
+			      DB_BLOB(buf_view(&v->scratch))),
+		    e))
+		return false;
+	/* Once in an hour, what will not be asked for again. */
+	return length != SHORT - 1 ||
+	       (db_run(db, SQL_DROP_KEPT,
+		       DB_VALUES(DB_INT(row_of(p->key.series, 0, 0)),
+				 DB_INT(row_of(p->key.series, v->since - TOP_DAY, 0)),
+				 DB_INT(INT64_MIN)),
+		       e) &&
+		db_run(db, SQL_DROP_SHORT_KEPT,
+		       DB_VALUES(DB_INT(row_of(p->key.series, 0, 0)),
+				 DB_INT(row_of(p->key.series, old, 0)), DB_INT(SHORT)),
+		       e));
+}
+
+static bool save(struct store *s, struct db *db, void *ctx, struct err *e)
+{
+	struct saving *v = ctx;
+	bool ok = save_functions(s, db, v, e);
+
+	for (size_t i = 0; ok && i < v->n; i++)
+		ok = save_sum(s, db, v, &v->sums[i], e);
+	return ok;
+}
+
+static void note_saved(struct store *s, void *ctx, bool is_ok)
+{
+	const struct saving *v = ctx;
+
+	if (is_ok)
+		s->kept.nfunctions = v->nfunctions;
+}
+
+/* Profiles need it more. */
+static bool is_short_of_room(struct store *s)
+{
+	int64_t thin = writer_share(&s->writer, s->writer.shares.thin_pages);
+
+	return atomic_load(&s->writer.is_full) ||
+	       (thin && atomic_load(&s->writer.pages_in_use) > thin / 8 * 7);
+}
+
+/* What is there is of other numbers of functions. */
+static bool begin_anew(struct store *s, struct err *e)
+{
+	uint64_t n = 1;
+
+	while (n)
+		if (!kept_drop_some(s, &n, e))
+			return false;
+	pthread_mutex_lock(&s->kept.lock);
+	s->kept.names = s->hot.names;
+	s->kept.is_bad = false;
+	pthread_mutex_unlock(&s->kept.lock);
+	return true;
+}
+
+void kept_save(struct store *s, int64_t since, const atomic_bool *stop)
+{
+	struct saving *v = xcalloc(1, sizeof(*v));
+	size_t most = keep_piece(s) < SUMS_IN_COMMIT ? keep_piece(s) : SUMS_IN_COMMIT, at = 0;
+	struct err e;
+	bool ok = !is_short_of_room(s) && (is_usable(s) || begin_anew(s, &e));
+
+	v->since = since;
+	while (ok && !stop_asked(stop)) {
+		struct writer_task task = { .work = save, .after = note_saved, .ctx = v };
+
+		v->n = hot_take_new(&s->hot, &v->arena, v->sums, most, &at);
+		v->nfunctions = hot_nfunctions(&s->hot);
+		ok = v->n && writer_do(s, &task, &e);
+		arena_release(&v->arena);
+	}
+	buf_release(&v->scratch);
+	free(v);
+}
+
+/* ---- less */
+
+struct dropping {
+	uint64_t n;
+};
+
+static bool drop_some(struct store *s, struct db *db, void *ctx, struct err *e)
+{
+	struct dropping *d = ctx;
+
+	(void)s;
+	if (!db_run(db, SQL_DROP_SOME_KEPT, DB_VALUES(DB_INT(DROPPED_IN_COMMIT)), e))
+		return false;
+	d->n = (uint64_t)sqlite3_changes(db->sqlite);
+	/* Numbers that no sum has may mean anything. */
+	return d->n || db_do(db, SQL_DROP_KEPT_FUNCTIONS, e);
+}
+
+static void note_dropped(struct store *s, void *ctx, bool is_ok)
+{
+	const struct dropping *d = ctx;
+
+	if (is_ok && !d->n)
+		s->kept.nfunctions = 0;
+}
+
+bool kept_drop_some(struct store *s, uint64_t *n, struct err *e)
+{
+	struct dropping d = { 0 };
+	struct writer_task task = { .work = drop_some, .after = note_dropped, .ctx = &d };
+	bool ok = writer_do(s, &task, e);
+
+	*n = d.n;
+	return ok;
+}
+
+/* Up to where there may be any: the end of the last one's day. */
+static bool find_until(struct db *db, struct series *series, struct err *e)
+{
+	sqlite3_stmt *row = db_bind(
+		db, SQL_LAST_KEPT,
+		DB_VALUES(DB_INT(row_of(series->id, 0, 0)), DB_INT(last_row_of(series->id))), e);
+
+	if (!row || db_step(db, row, e) != DB_ROW)
+		return false;
+	series->kept_until = 0;
+	if (db_int(row, 0))
+		series->kept_until = start_of(db_int(row, 0)) / TOP_DAY * TOP_DAY + TOP_DAY;
+	sqlite3_reset(row);
+	return true;
+}
+
+bool kept_change(struct db *db, struct series *series, int64_t time, struct err *e)
+{
+	if (series->kept_until == INT64_MAX && !find_until(db, series, e))
+		return false;
+	return time >= series->kept_until || kept_delete(db, series->id, time, INT64_MAX, e);
+}
+
+bool kept_delete(struct db *db, int64_t series, int64_t from, int64_t to, struct err *e)
+{
+	int64_t first = row_of(series, from < 0 ? 0 : from - from % TOP_DAY, 0),
+		last = last_row_of(series);
+
+	/* Differences to what is gone are others, too (delta.h). */
+	if (to < INT64_MAX - DELTA_MAX_GAP - TOP_DAY)
+		last = row_of(series, to + DELTA_MAX_GAP + TOP_PIECE, 0);
+	return db_run(db, SQL_DROP_KEPT, DB_VALUES(DB_INT(first), DB_INT(last), DB_INT(from)), e);
+}

@@ -30,7 +30,7 @@ void kept_release(struct kept *k)
 /* ---- rows: series, number of the five minutes that it begins with, and how long it is. Windows
  * lie within a day. */
 
-enum { LENGTH_BITS = 3, START_BITS = 29 };
+enum { LENGTH_BITS = 3, START_BITS = 29, UNTIL_ROW = 0 /* of no series */ };
 static const int64_t lengths[] = { TOP_DAY, TOP_DAY / 4, TOP_HOUR, TOP_HOUR / 2, TOP_PIECE };
 enum { NLENGTHS = sizeof(lengths) / sizeof(*lengths), SHORT = 3 /* and those after it */ };
 
@@ -141,10 +141,9 @@ bool kept_check_functions(struct str data, uint32_t *nfunctions, struct err *e)
 	return get_functions(data, NULL, nfunctions, e);
 }
 
-static bool read_functions(struct store *s, struct err *e)
+static bool read_functions(struct store *s, struct db *db, struct err *e)
 {
-	struct db *db = store_reader(s, e);
-	sqlite3_stmt *rows = db ? db_bind(db, SQL_KEPT_FUNCTIONS, NULL, 0, e) : NULL;
+	sqlite3_stmt *rows = db_bind(db, SQL_KEPT_FUNCTIONS, NULL, 0, e);
 	enum db_result r = rows ? DB_ROW : DB_FAILED;
 	bool ok = true;
 
@@ -152,8 +151,19 @@ static bool read_functions(struct store *s, struct err *e)
 		ok = get_functions(db_blob(rows, 0), &s->hot, &s->kept.nfunctions, e);
 	if (rows)
 		sqlite3_reset(rows);
-	store_reader_back(s, db);
 	return ok && r == DB_DONE;
+}
+
+static bool read_all(struct store *s, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	int64_t until = 0;
+	bool ok = db && read_functions(s, db, e) && db_number(db, SQL_KEPT_UNTIL, &until, e);
+
+	store_reader_back(s, db);
+	if (ok)
+		atomic_store(&s->kept.until, until);
+	return ok;
 }
 
 void kept_begin(struct store *s)
@@ -165,7 +175,7 @@ void kept_begin(struct store *s)
 	if (!k->is_read) {
 		k->is_read = true;
 		k->names = s->hot.names;
-		k->is_bad = !read_functions(s, &e);
+		k->is_bad = !read_all(s, &e);
 		if (k->is_bad)
 			store_log(s, "%s: what is known of functions is not used: %s", s->path,
 				  e.text);
@@ -301,7 +311,7 @@ bool kept_load(struct store *s, const struct picked *series, const struct hot_ke
 struct saving {
 	struct hot_packed sums[SUMS_IN_COMMIT];
 	size_t n;
-	int64_t since;
+	int64_t since, until;
 	uint32_t nfunctions; /* that there are */
 	struct arena arena;
 	struct buf scratch;
@@ -378,7 +388,10 @@ static bool save(struct store *s, struct db *db, void *ctx, struct err *e)
 
 	for (size_t i = 0; ok && i < v->n; i++)
 		ok = save_sum(s, db, v, &v->sums[i], e);
-	return ok;
+	/* After the last. */
+	return ok && (v->n ||
+		      db_run(db, SQL_NEW_KEPT,
+			     DB_VALUES(DB_INT(UNTIL_ROW), DB_INT(v->until), DB_BLOB(STR(""))), e));
 }
 
 static void note_saved(struct store *s, void *ctx, bool is_ok)
@@ -413,7 +426,7 @@ static bool begin_anew(struct store *s, struct err *e)
 	return true;
 }
 
-void kept_save(struct store *s, int64_t since, const atomic_bool *stop)
+void kept_save(struct store *s, int64_t since, int64_t until, const atomic_bool *stop)
 {
 	struct saving *v = xcalloc(1, sizeof(*v));
 	size_t most = keep_piece(s) < SUMS_IN_COMMIT ? keep_piece(s) : SUMS_IN_COMMIT, at = 0;
@@ -421,14 +434,16 @@ void kept_save(struct store *s, int64_t since, const atomic_bool *stop)
 	bool ok = !is_short_of_room(s) && (is_usable(s) || begin_anew(s, &e));
 
 	v->since = since;
-	while (ok && !stop_asked(stop)) {
+	v->until = until;
+	for (v->n = 1; ok && v->n && !stop_asked(stop);) {
 		struct writer_task task = { .work = save, .after = note_saved, .ctx = v };
 
 		v->n = hot_take_new(&s->hot, &v->arena, v->sums, most, &at);
 		v->nfunctions = hot_nfunctions(&s->hot);
-		ok = v->n && writer_do(s, &task, &e);
+		ok = writer_do(s, &task, &e);
 		arena_release(&v->arena);
 	}
+	atomic_store(&s->kept.until, until);
 	buf_release(&v->scratch);
 	free(v);
 }

@@ -20,10 +20,11 @@ struct store;
 
 struct kept {
 	pthread_mutex_t lock;
-	bool is_read;	     /* functions of the database are in memory */
-	bool is_bad;	     /* they are not, as they are damaged */
-	uint64_t names;	     /* of struct hot, of which the numbers are */
-	uint32_t nfunctions; /* that the database has */
+	bool is_read;	       /* functions of the database are in memory */
+	bool is_bad;	       /* they are not, as they are damaged */
+	uint64_t names;	       /* of struct hot, of which the numbers are */
+	uint32_t nfunctions;   /* that the database has */
+	_Atomic int64_t until; /* up to here all was summed up, the last time */
 };
 
 void kept_init(struct kept *k);
@@ -34,8 +35,8 @@ void kept_begin(struct store *s);
 /* what is known of a window of a series is in memory then: true; */
 bool kept_load(struct store *s, const struct picked *series, const struct hot_key *key);
 /* what is new in memory is durable, and what is older than `since` goes, as far as there is room.
- */
-void kept_save(struct store *s, int64_t since, const atomic_bool *stop);
+ * All has been summed up before `until`. */
+void kept_save(struct store *s, int64_t since, int64_t until, const atomic_bool *stop);
 
 /* All goes, some at a time; *n: so many are gone. */
 bool kept_drop_some(struct store *s, uint64_t *n, struct err *e);

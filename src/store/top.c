@@ -340,6 +340,15 @@ static int64_t middle_of(int64_t from, int64_t to)
 	return middle - middle % unit;
 }
 
+/* Up to where all has come to rest; a little earlier if all has been summed up there, as that is
+ * done every few minutes. */
+static int64_t settled_end(const struct topping *t)
+{
+	int64_t end = t->settled - t->settled % TOP_PIECE, until = atomic_load(&t->s->kept.until);
+
+	return !t->params->is_kept && until < end && until >= end - 2 * TOP_PIECE ? until : end;
+}
+
 /* Where times end, if the query does not say. */
 static void find_times(struct topping *t, size_t n, int64_t now)
 {
@@ -355,8 +364,10 @@ static void find_times(struct topping *t, size_t n, int64_t now)
 	if (t->to > last && t->to > now)
 		t->to = last > now ? last : now;
 	if (t->params->is_settled) {
-		if (t->to >= t->settled - t->settled % TOP_PIECE)
-			t->to = t->settled - t->settled % TOP_PIECE - 1;
+		int64_t end = settled_end(t);
+
+		if (t->to >= end)
+			t->to = end - 1;
 		t->from -= t->from %
 			   (int_distance(t->from, t->to) > TOP_DAY / 4 ? TOP_HOUR : TOP_PIECE);
 	}
@@ -447,7 +458,7 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	if (is_early)
 		ok = weigh(&t, scan.npicked, a, top, &is_early, e);
 	if (ok && params->is_kept)
-		kept_save(s, t.from, params->query.stop);
+		kept_save(s, t.from, t.to + 1, params->query.stop);
 	hot_end(&s->hot);
 	return ok;
 }

@@ -96,6 +96,18 @@ static inline int64_t get_signed(struct reader *r)
 	return unzigzag(get_number(r));
 }
 
+/* Of 0 and a number, that number. */
+static inline uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /* n numbers of any size, most of them small. Unless `may_be_same`, a column takes at least a byte
  * for each number, so that a reader can tell how many there may be. */
 void put_column(struct buf *out, const uint64_t *v, size_t n, bool may_be_same);

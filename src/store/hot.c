@@ -167,6 +167,23 @@ static uint32_t find_function(struct hot *h, struct str name, struct str file)
 	return map_get(&h->function_map, hash_function(h, &key.f), same_function, &key);
 }
 
+uint32_t hot_new_function(struct hot *h, struct str name, struct str file, struct str module)
+{
+	struct function_key key = { .h = h };
+	uint32_t i;
+
+	pthread_rwlock_wrlock(&h->lock);
+	key.f = (struct hot_function){ strings_add(&h->strings, name),
+				       strings_add(&h->strings, file),
+				       strings_add(&h->strings, module) };
+	i = map_put(&h->function_map, hash_function(h, &key.f), h->functions.n, same_function,
+		    &key);
+	if (i == h->functions.n)
+		vec_push(&h->functions, key.f);
+	pthread_rwlock_unlock(&h->lock);
+	return i;
+}
+
 uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module)
 {
 	uint32_t i;
@@ -174,20 +191,7 @@ uint32_t hot_function(struct hot *h, struct str name, struct str file, struct st
 	pthread_rwlock_rdlock(&h->lock);
 	i = find_function(h, name, file);
 	pthread_rwlock_unlock(&h->lock);
-	if (i != MAP_NONE)
-		return i;
-	pthread_rwlock_wrlock(&h->lock);
-	i = find_function(h, name, file);
-	if (i == MAP_NONE) {
-		struct hot_function f = { strings_add(&h->strings, name),
-					  strings_add(&h->strings, file),
-					  strings_add(&h->strings, module) };
-
-		i = map_add(&h->function_map, hash_function(h, &f), h->functions.n);
-		vec_push(&h->functions, f);
-	}
-	pthread_rwlock_unlock(&h->lock);
-	return i;
+	return i != MAP_NONE ? i : hot_new_function(h, name, file, module);
 }
 
 struct str hot_text(struct hot *h, uint32_t string)
@@ -397,17 +401,6 @@ static bool has_room(struct hot *h, size_t bytes)
 	return h->bytes + bytes <= max;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* Samples are taken at some period: so times are few different numbers, which are multiples of it.
  */
 static int64_t unit_of(const struct hot_sum *sum)
@@ -512,12 +505,13 @@ size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_
 		    entry->sum.generation != HOT_EVER)
 			continue;
 		entry->is_taken = true;
-		to[n++] = (struct hot_packed){ .key = entry->key,
-					       .nchanges = atomic_load(&entry->nchanges),
-					       .sum = entry->sum,
-					       .n = entry->n,
-					       .data = { arena_copy(a, entry->data, entry->bytes),
-							 entry->bytes } };
+		to[n] = (struct hot_packed){ .key = entry->key,
+					     .nchanges = atomic_load(&entry->nchanges),
+					     .sum = entry->sum,
+					     .n = entry->n,
+					     .data = { arena_copy(a, entry->data, entry->bytes),
+						       entry->bytes } };
+		n++;
 	}
 	pthread_rwlock_unlock(&h->lock);
 	return n;

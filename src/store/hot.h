@@ -95,6 +95,8 @@ bool hot_is_full(struct hot *h);
 
 uint32_t hot_string(struct hot *h, struct str s);
 uint32_t hot_function(struct hot *h, struct str name, struct str file, struct str module);
+/* The same of one that is not known, most likely. */
+uint32_t hot_new_function(struct hot *h, struct str name, struct str file, struct str module);
 /* What a number stands for; good until hot_end. */
 struct str hot_text(struct hot *h, uint32_t string);
 struct hot_function hot_function_at(struct hot *h, uint32_t function);

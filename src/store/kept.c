@@ -127,7 +127,8 @@ static bool get_functions(struct str data, struct hot *h, uint32_t *nfunctions, 
 
 		get_again(&s.body, &file);
 		get_again(&s.body, &module);
-		ok = !s.body.is_bad && (!h || hot_function(h, name, file, module) == *nfunctions);
+		ok = !s.body.is_bad &&
+		     (!h || hot_new_function(h, name, file, module) == *nfunctions);
 		++*nfunctions;
 		if (!ok)
 			err_set(e, ERR_FORMAT, "functions are damaged");

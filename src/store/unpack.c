@@ -58,17 +58,6 @@ bool unpacker_open(struct unpacker *u, struct str packed, struct err *e)
 
 /* ---- values */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* Times are multiples of a period, sizes of a page: 0 if all values are 0. */
 static uint64_t divisor_of(const uint64_t *v, size_t n)
 {

@@ -349,6 +349,11 @@ static int64_t settled_end(const struct topping *t)
 	return !t->params->is_kept && until < end && until >= end - 2 * TOP_PIECE ? until : end;
 }
 
+static int64_t settled_from(int64_t from, int64_t to)
+{
+	return from - from % (int_distance(from, to) > TOP_DAY / 4 ? TOP_HOUR : TOP_PIECE);
+}
+
 /* Where times end, if the query does not say. */
 static void find_times(struct topping *t, size_t n, int64_t now)
 {
@@ -368,8 +373,7 @@ static void find_times(struct topping *t, size_t n, int64_t now)
 
 		if (t->to >= end)
 			t->to = end - 1;
-		t->from -= t->from %
-			   (int_distance(t->from, t->to) > TOP_DAY / 4 ? TOP_HOUR : TOP_PIECE);
+		t->from = settled_from(t->from, t->to);
 	}
 	t->middle = middle_of(t->from > first ? t->from : first, t->to);
 }
@@ -445,9 +449,13 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	struct topping t = {
 		.s = s, .params = params, .hot = &s->hot, .has_weeks = has_weeks(params->by)
 	};
-	struct scan scan = { .s = s, .q = &params->query };
+	struct store_query q = params->query;
+	struct scan scan = { .s = s, .q = &q };
 	bool ok, is_early;
 
+	/* What ended between this and the time that was asked for counts, too. */
+	if (params->is_settled && q.from > 0)
+		q.from = settled_from(q.from, q.to);
 	scan_pick(&scan, a);
 	t.picked = scan.picked;
 	if (!scan_check_type(&scan, e))

@@ -550,6 +550,29 @@ TEST(what_is_steady_has_no_trend)
 	place_release(&p);
 }
 
+TEST(a_service_that_ended_in_the_first_hour_counts)
+{
+	struct place p;
+	int64_t now = now_ns(), hour = now / HOUR * HOUR - 10 * HOUR;
+	struct pushed what = { .service = "old",
+			       .type = "cpu",
+			       .sample_type = "samples",
+			       .label = "1",
+			       .duration = NS };
+	struct store_top_params params = { .query = { .from = hour + 30 * MINUTE, .to = now },
+					   .is_settled = true };
+
+	place_init(&p);
+	what.time = hour + MINUTE;
+	push(&p, &what, "main 1\n");
+	what.service = "api";
+	what.time = hour + 50 * MINUTE;
+	push(&p, &what, "main 2\n");
+	assert_int_equal(top_of(&p, &params).total, 3);
+	assert_int_equal(top_of(&p, &params).from, hour);
+	place_release(&p);
+}
+
 TEST(a_sample_type_that_is_not_there_stays_unknown)
 {
 	struct place p;

@@ -31,8 +31,7 @@ void kept_release(struct kept *k)
  * lie within a day. */
 
 enum { LENGTH_BITS = 3, START_BITS = 29, UNTIL_ROW = 0 /* of no series */ };
-static const int64_t lengths[] = { TOP_DAY, TOP_DAY / 4, TOP_HOUR, TOP_HOUR / 2, TOP_PIECE };
-enum { NLENGTHS = sizeof(lengths) / sizeof(*lengths), SHORT = 3 /* and those after it */ };
+enum { SHORT = TOP_HOUR_LEVEL + 1 }; /* and those after it */
 
 static int64_t row_of(int64_t series, int64_t start, unsigned length)
 {
@@ -53,8 +52,8 @@ static int64_t start_of(int64_t row)
 
 static bool length_of(const struct hot_key *key, unsigned *length)
 {
-	for (*length = 0; *length < NLENGTHS; ++*length)
-		if (key->length == lengths[*length] - 1)
+	for (*length = 0; *length < TOP_NLEVELS; ++*length)
+		if (key->length == top_lengths[*length] - 1)
 			return true;
 	return false;
 }

@@ -97,6 +97,10 @@ struct top_part {
 
 /* ---- windows (top_windows.c) */
 
+/* How long those are that are kept: each is a whole number of the next. */
+enum { TOP_HOUR_LEVEL = 2, TOP_NLEVELS = 5 };
+extern const int64_t top_lengths[TOP_NLEVELS];
+
 void top_part_init(struct top_part *p, struct topping *t);
 /* The next one of a series from a time on. */
 struct top_window top_cut(const struct topping *t, const struct picked *series, int64_t at,

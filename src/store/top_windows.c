@@ -12,9 +12,9 @@
 #define MAX_KEPT (400 * TOP_DAY) /* before that, long windows, of which nothing is kept */
 enum { MAX_KNOWN = 1 << 16 };
 
-/* Each is a whole number of the next. */
-static const int64_t lengths[] = { TOP_DAY, TOP_DAY / 4, TOP_HOUR, TOP_HOUR / 2, TOP_PIECE };
-enum { NLEVELS = sizeof(lengths) / sizeof(*lengths), HOUR_LEVEL = 2, PIECE_LEVEL = NLEVELS - 1 };
+const int64_t top_lengths[TOP_NLEVELS] = { TOP_DAY, TOP_DAY / 4, TOP_HOUR, TOP_HOUR / 2,
+					   TOP_PIECE };
+enum { PIECE_LEVEL = TOP_NLEVELS - 1 };
 #define RECENT (3 * TOP_DAY)
 
 /* ---- where windows end */
@@ -68,10 +68,10 @@ struct top_window top_cut(const struct topping *t, const struct picked *series, 
 		to = t->middle - 1;
 	if (int_distance(at, to) > MAX_KEPT)
 		return cut_old(t, at, to);
-	for (unsigned i = 0; i < NLEVELS; i++)
-		if (at % lengths[i] == 0 && int_distance(at, to) >= lengths[i] - 1 &&
-		    at + lengths[i] <= t->settled && may_keep(series, at, lengths[i]))
-			return (struct top_window){ at, at + lengths[i] - 1, TOP_KEPT, i };
+	for (unsigned i = 0; i < TOP_NLEVELS; i++)
+		if (at % top_lengths[i] == 0 && int_distance(at, to) >= top_lengths[i] - 1 &&
+		    at + top_lengths[i] <= t->settled && may_keep(series, at, top_lengths[i]))
+			return (struct top_window){ at, at + top_lengths[i] - 1, TOP_KEPT, i };
 	next = next_start(series, at);
 	if (next <= to)
 		to = next - 1;
@@ -281,7 +281,7 @@ static struct hot_key key_of(const struct top_part *p, const struct picked *seri
 {
 	return (struct hot_key){ .series = series->series,
 				 .start = start,
-				 .length = lengths[level] - 1,
+				 .length = top_lengths[level] - 1,
 				 .sample_type = p->t->sample_type,
 				 .is_open = is_open,
 				 .changes = &series->changes,
@@ -298,13 +298,13 @@ static bool is_there(struct top_part *p, const struct picked *series, const stru
 static bool is_known(struct top_part *p, const struct picked *series, int64_t start, unsigned level)
 {
 	struct hot_key key = key_of(p, series, start, level, false);
-	int64_t end = start + lengths[level];
+	int64_t end = start + top_lengths[level];
 
 	if (is_there(p, series, &key))
 		return true;
-	if (level + 1 == NLEVELS || !may_keep(series, start, lengths[level + 1]))
+	if (level + 1 == TOP_NLEVELS || !may_keep(series, start, top_lengths[level + 1]))
 		return false;
-	for (; start < end; start += lengths[level + 1])
+	for (; start < end; start += top_lengths[level + 1])
 		if (!is_known(p, series, start, level + 1))
 			return false;
 	return true;
@@ -314,9 +314,9 @@ static bool is_known(struct top_part *p, const struct picked *series, int64_t st
  * so each hour is read once, whatever it is a part of. */
 static bool has_parts(struct top_part *p, const struct picked *series, const struct top_window *w)
 {
-	if (w->level + 1 == NLEVELS || !may_keep(series, w->from, lengths[w->level + 1]))
+	if (w->level + 1 == TOP_NLEVELS || !may_keep(series, w->from, top_lengths[w->level + 1]))
 		return false;
-	return (w->level < HOUR_LEVEL && w->from > p->t->settled - RECENT) ||
+	return (w->level < TOP_HOUR_LEVEL && w->from > p->t->settled - RECENT) ||
 	       is_known(p, series, w->from, w->level);
 }
 
@@ -356,7 +356,7 @@ static bool read_parts(struct top_part *p, struct picked *series, const struct t
 
 	*is_whole = true;
 	for (; ok && part.from <= w->to; part.from = part.to + 1) {
-		part.to = part.from + lengths[part.level] - 1;
+		part.to = part.from + top_lengths[part.level] - 1;
 		ok = read_window(p, series, &part, &is_part_whole, e);
 		if (ok && !add_part(&all, &p->sum))
 			ok = err_set(e, ERR_USAGE,

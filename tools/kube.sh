@@ -16,6 +16,7 @@ has_kubelet() { [ -x "$home/kubelet" ] && cmp -s "$kubelet" "$home/kubelet.go"; 
 # Debian's own sources, whatever mirror this machine has, as apt's lists of source packages.
 write_source_lists() {
 	local codename
+	# shellcheck source=/dev/null
 	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 	mkdir -p apt/parts apt/lists/partial
 	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |

@@ -1,5 +1,4 @@
 /* client.c - requests to the API server, with credentials that are as fresh as can be. */
-#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 

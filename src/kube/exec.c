@@ -1,5 +1,4 @@
 /* exec.c - programs that print credentials: client.authentication.k8s.io. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/base64.h"

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "base/number.h"
-#include "base/small_file.h"
 #include "kube/kube.h"
 
 struct options {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/small_file.h"
-#include "base/when.h"
 
 static char dir[64];
 

@@ -104,6 +104,8 @@ idle = socket.create_connection(("127.0.0.1", forward.port))
 seconds = forward.end()
 ok(seconds < 5, "it ends, though somebody is connected", seconds)
 idle.close()
+words = forward.process.stderr.read()
+ok(forward.process.returncode == 0 and not words, "without a word", words)
 
 closed = free_ports(1)[0]
 forward = Forward("web", closed)

@@ -41,8 +41,8 @@ static const struct kube_pod plain = {
 	.ncontainers = 2,
 };
 
-static const struct profile_type usual[] = { { "cpu", "profile", 30, 0 },
-					     { "heap", "heap", 0, 0 } };
+static const struct profile_type usual[] = { { .name = "cpu", .path = "profile", .seconds = 30 },
+					     { .name = "heap", .path = "heap" } };
 static const struct pod_targets_params params = { .types = usual, .ntypes = 2 };
 
 static size_t take_pairs(const struct row *row, struct kube_pair *out)

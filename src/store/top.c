@@ -291,6 +291,8 @@ static bool join(struct top_part *to, const struct top_part *p, struct err *e)
 	to->nservices += p->nservices;
 	to->total += p->total;
 	to->naming.nmissing += p->naming.nmissing;
+	if (p->naming.since && (!to->naming.since || p->naming.since < to->naming.since))
+		to->naming.since = p->naming.since;
 	if (p->untyped) {
 		to->untyped = p->untyped;
 		to->untyped_window = p->untyped_window;

@@ -42,7 +42,6 @@ struct namer {
 	struct store_namer namer;
 	uint64_t generation;
 	bool is_ready;
-	struct profile_frame frame;
 	char name[40];
 };
 
@@ -58,23 +57,23 @@ static struct store_binary *binary(void *ctx, struct str build_id, struct str fi
 }
 
 static uint32_t find(void *ctx, struct store_binary *b, const struct store_place *place,
-		     const struct profile_frame **frames, uint64_t *nmissing)
+		     struct profile_frame *frames, uint64_t *nmissing)
 {
 	struct namer *n = ctx;
 
 	(void)b, (void)place;
 	if (!n->is_ready)
 		++*nmissing;
-	n->frame.name = (struct str){ n->name, (size_t)snprintf(n->name, sizeof(n->name), "late%d",
-								(int)n->generation) };
-	*frames = &n->frame;
+	frames[0] = (struct profile_frame){ 0 };
+	frames[0].name = (struct str){ n->name, (size_t)snprintf(n->name, sizeof(n->name), "late%d",
+								 (int)n->generation) };
 	return n->is_ready;
 }
 
-static bool never(void *ctx)
+static uint64_t nfound(void *ctx)
 {
 	(void)ctx;
-	return false;
+	return 0;
 }
 
 static struct str readable(void *ctx, struct str name)
@@ -91,8 +90,15 @@ static uint64_t generation(void *ctx)
 static void namer_init(struct namer *n)
 {
 	*n = (struct namer){ .is_ready = true };
-	n->namer = (struct store_namer){ n,    nothing, nothing,  binary,
-					 find, never,	readable, generation };
+	n->namer = (struct store_namer){ .ctx = n,
+					 .begin = nothing,
+					 .end = nothing,
+					 .binary = binary,
+					 .find = find,
+					 .wait = nothing,
+					 .nfound = nfound,
+					 .readable = readable,
+					 .generation = generation };
 }
 
 /* ---- profiles */

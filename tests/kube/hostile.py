@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -137,8 +138,8 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-def config(name):
-    return f"server=http://127.0.0.1:{server.server_address[1]}/{name}"
+def config(name, port=None):
+    return f"server=http://127.0.0.1:{port or server.server_address[1]}/{name}"
 
 
 def fails(name, want, *command):
@@ -161,11 +162,11 @@ for name, want in [("ws200", "200 OK: hello"), ("wsliar", "it agrees to a WebSoc
     fails(name, want, "forward", "pod", "1")
 
 
-def follow(name, seconds, *args, enough=lambda state: False):
+def follow(name, seconds, *args, enough=lambda state: False, port=None):
     """The states it was in, and how often it asked. It has the time, or until there is enough."""
     asked.clear()
     states = []
-    it = subprocess.Popen([DRIVER, config(name), *args, "follow"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    it = subprocess.Popen([DRIVER, config(name, port), *args, "follow"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     reader = threading.Thread(target=lambda: states.extend(map(json.loads, it.stdout)))
     reader.start()
     until(lambda: states and enough(states[-1]), seconds)
@@ -196,6 +197,28 @@ states, n = follow("cluster", 90, enough=lambda s: s["synced"])
 print(f"# {states[-1]['npods']} pods: {states[-1]['rss_kb']} kB now, {states[-1]['peak_kb']} kB at most")
 ok(states[-1]["npods"] == NPODS and states[-1]["synced"] and states[-1]["peak_kb"] < MAX_RSS_KB, f"{NPODS} pods in less than 64 MB",
    states[-1:])
+
+
+
+def answer_once(listener, waiting):
+    """Then its queue is full: to whoever comes, the machine is gone."""
+    connection = listener.accept()[0]
+    connection.recv(65536)
+    for s in waiting:
+        s.setblocking(False)
+        s.connect_ex(listener.getsockname())
+    time.sleep(0.5)
+    connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"metadata":{"resourceVersion":"1"}}')
+    connection.close()
+
+
+with socket.socket() as listener:
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    queue = [socket.socket() for _ in range(4)]
+    threading.Thread(target=answer_once, args=(listener, queue), daemon=True).start()
+    states, n = follow("", 30, "timeout=2000", enough=lambda s: s["problem"], port=listener.getsockname()[1])
+ok(states and states[-1]["synced"] and "i/o timeout" in states[-1]["problem"], "a watch of a machine that is gone is told soon", states)
 
 forward = subprocess.Popen([DRIVER, config("wshuge"), "forward", "pod", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 port = forward.stdout.readline().strip()

@@ -87,8 +87,7 @@ static const char usage_head[] =
 	"\n"
 	"Pods say with annotations that they want to be profiled: kiln.dev/enable: \"true\", or\n"
 	"profefe.com/enable; kiln-collect(1) lists the others. What kprofefe takes for options is\n"
-	"understood, and what it is called by does the same: kprofefe is kiln collect "
-	"--kubernetes.\n"
+	"understood, and called as kprofefe it is kiln collect --kubernetes.\n"
 	"\n";
 
 static const char usage_tail[] =
@@ -119,6 +118,8 @@ static bool check_options(struct collecting *c, struct err *e)
 
 	if (strcmp(o->output, "table") != 0 && strcmp(o->output, "json") != 0)
 		return err_set(e, ERR_USAGE, "--output is table or json, not \"%s\"", o->output);
+	if (!o->kubernetes && (o->kube.all_namespaces || *o->kube.namespace || *o->kube.selector))
+		return err_set(e, ERR_USAGE, "-A, -n and -l choose pods: --kubernetes is missing");
 	if (!pod_labels_check(str_of(o->pod_labels), e))
 		return err_wrap(e, "--pod-labels %s", o->pod_labels);
 	return round_options_read(&o->round, &c->arena, &c->round, &c->types, &c->ntypes, e);

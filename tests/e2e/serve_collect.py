@@ -149,7 +149,7 @@ def is_interrupted():
 
 
 def wrong_calls():
-    for args, text in ((["--nope", "h:1"], "there is no option --nope"), ([], "no target given"),
+    for args, text in ((["--nope", "h:1"], "there is no option --nope"), ([], "no target given"), (["-A", "h:1"], "--kubernetes is missing"),
                        (["--types", "x", "h:1"], "write x=PATH"), (["--types", "cpu,cpu", "h:1"], "cpu is there twice"),
                        (["--seconds", "0", "h:1"], "--seconds"), (["--workers", "65", "h:1"], "--workers"),
                        (["--retries", "-1", "h:1"], "--retries"), (["--timeout", "0", "h:1"], "--timeout"),

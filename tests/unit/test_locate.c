@@ -181,7 +181,7 @@ TEST(hostile_names_are_harmless)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct fixture f;
 
-		setup(&f, names[i], "/../../x");
+		setup(&f, names[i], "/../../no-such-build");
 		run(&f, &here);
 		check(&f, names[i], "");
 	}

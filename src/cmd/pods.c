@@ -1,11 +1,6 @@
 #include "cmd/pods.h"
 
-#include "base/base64.h"
-#include "base/json.h"
 #include "cmd/args.h"
-#include "http/target.h"
-
-enum { MAX_SECRET_ANSWER = 4 << 20, MAX_SECRET = 64 << 10 };
 
 /* ---- the cluster */
 
@@ -58,88 +53,12 @@ void cluster_close(struct cluster *c)
 	kube_config_release(&c->config);
 }
 
-/* ---- secrets */
+/* ---- pods */
 
 struct search {
 	const struct pods_params *params;
 	struct pods *out;
 };
-
-static bool decode_secret(struct str answer, const struct pod_secret *s, struct buf *out,
-			  struct err *e)
-{
-	struct arena a = { 0 };
-	const struct json *data, *value = NULL;
-	struct json json;
-	bool ok = json_parse(&a, answer, &json, e);
-
-	data = ok ? json_member(&json, "data") : NULL;
-	if (data)
-		value = json_member(data, s->key);
-	if (ok && !value)
-		ok = err_set(e, ERR_NOTFOUND, "it has no key %s", s->key);
-	ok = ok && ((value->type == JSON_STRING && base64_decode(out, value->text) &&
-		     out->n <= MAX_SECRET) ||
-		    err_set(e, ERR_FORMAT, "its key %s is no text", s->key));
-	arena_release(&a);
-	return ok;
-}
-
-/* It becomes a header: nothing that would begin another. */
-static bool is_one_line(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < ' ')
-			return false;
-	return s.n;
-}
-
-static bool make_header(struct arena *a, const struct pod_secret *s, struct str secret,
-			const char **header, struct err *e)
-{
-	struct buf text = { 0 }, pair = { 0 };
-
-	secret = str_trim(secret);
-	if (!is_one_line(secret))
-		return err_set(e, ERR_FORMAT, "its key %s is not one line of text", s->key);
-	if (*s->user) {
-		buf_printf(&pair, "%s:%.*s", s->user, STR_ARG(secret));
-		buf_puts(&text, "Authorization: Basic ");
-		base64_put(&text, buf_view(&pair));
-	} else {
-		buf_printf(&text, "Authorization: Bearer %.*s", STR_ARG(secret));
-	}
-	*header = str_dup(a, buf_view(&text));
-	buf_release(&text);
-	buf_release(&pair);
-	return true;
-}
-
-static bool read_secret(struct search *s, const char *namespace, const struct pod_secret *secret,
-			const char **header, struct err *e)
-{
-	struct buf path = { 0 }, answer = { 0 }, value = { 0 };
-	struct kube_request q = { .max_bytes = MAX_SECRET_ANSWER, .canceled = s->params->canceled };
-	int status;
-	bool ok;
-
-	buf_puts(&path, "/api/v1/namespaces/");
-	http_put_escaped(&path, str_of(namespace));
-	buf_puts(&path, "/secrets/");
-	http_put_escaped(&path, str_of(secret->name));
-	buf_char(&path, '\0');
-	q.path = path.p;
-	ok = (kube_send(s->params->cluster->client, &q, &answer, &status, e) &&
-	      decode_secret(buf_view(&answer), secret, &value, e) &&
-	      make_header(&s->out->arena, secret, buf_view(&value), header, e)) ||
-	     err_wrap(e, "secret %s", secret->name);
-	buf_release(&path);
-	buf_release(&answer);
-	buf_release(&value);
-	return ok;
-}
-
-/* ---- pods */
 
 static struct str copy(struct arena *a, struct str s)
 {
@@ -197,7 +116,8 @@ static bool add_target(struct search *s, const struct kube_pod *pod, const struc
 	set_names(a, &out, t, origin);
 	copy_labels(a, &out, t);
 	if (*t->secret.name &&
-	    !read_secret(s, origin->namespace, &t->secret, &out.authorization, e))
+	    !pod_secret_read(a, s->params->cluster->client, origin->namespace, &t->secret,
+			     s->params->canceled, &out.authorization, e))
 		return err_wrap(e, "pod %s", out.name);
 	vec_push(&s->out->targets, out);
 	return true;

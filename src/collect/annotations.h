@@ -10,14 +10,8 @@
 #define COLLECT_ANNOTATIONS_H
 
 #include "collect/scrape_config.h"
+#include "collect/secrets.h"
 #include "kube/kube.h"
-
-/* In the pod's namespace; its name is "" if nobody has to log in. Who asks reads it for each
- * profile, as secrets change. */
-struct pod_secret {
-	const char *name, *key;
-	const char *user; /* "": the secret is a bearer token */
-};
 
 struct pod_target {
 	struct str address; /* host:port */

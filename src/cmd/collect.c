@@ -224,11 +224,13 @@ static int fail(const struct err *e, int status)
 
 static int collect_pods(struct collecting *c, int argc, char **argv)
 {
-	struct pods_params params = { .flags = &c->o->kube,
-				      .names = argv,
-				      .nnames = (size_t)argc,
-				      .types = { c->types, c->ntypes, c->o->pod_labels },
-				      .canceled = c->canceled };
+	struct pods_params params = {
+		.flags = &c->o->kube,
+		.names = argv,
+		.nnames = (size_t)argc,
+		.types = { .types = c->types, .ntypes = c->ntypes, .pod_labels = c->o->pod_labels },
+		.canceled = c->canceled
+	};
 	struct cluster cluster;
 	struct pods pods = { 0 };
 	struct err e;

@@ -297,7 +297,7 @@ bool kubectl_capture(struct kubectl *k, int *status, struct err *e)
 		return false;
 	pthread_mutex_init(&c.lock, NULL);
 	c.client = http_client_new(&none);
-	params.types = (struct pod_targets_params){ c.types, c.ntypes, NULL };
+	params.types = (struct pod_targets_params){ .types = c.types, .ntypes = c.ntypes };
 	ok = pods_find(&c.pods, &params, e);
 	if (ok)
 		*status = run_round(&c);

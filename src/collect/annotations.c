@@ -184,7 +184,7 @@ static bool read_scheme(struct reader *r, const struct kube_pair *at, const char
 {
 	static const char *const known[] = { "http", "https", "https+insecure" };
 
-	*out = known[0];
+	*out = r->params->scheme ? r->params->scheme : known[0];
 	if (!at)
 		return true;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -197,7 +197,8 @@ static bool read_scheme(struct reader *r, const struct kube_pair *at, const char
 
 static bool read_path(struct reader *r, const struct kube_pair *at, const char **out)
 {
-	struct str path = at ? at->value : STR("/debug/pprof");
+	const char *usual = r->params->prefix ? r->params->prefix : "/debug/pprof";
+	struct str path = at ? at->value : str_of(usual);
 
 	while (path.n > 1 && path.p[path.n - 1] == '/')
 		path.n--;
@@ -233,18 +234,50 @@ static bool set_address(struct reader *r, struct pod_target *t, uint16_t port)
 
 /* ---- which profiles */
 
+/* By its name alone it is as whoever collects has it. */
+static void take_settings(const struct reader *r, struct profile_type *type)
+{
+	const struct profile_type *known = profile_type_find(str_of(type->name));
+	bool is_plain = known && strcmp(known->path, type->path) == 0;
+
+	for (size_t i = 0; i < r->params->ntypes; i++) {
+		const struct profile_type *usual = &r->params->types[i];
+
+		if (strcmp(usual->name, type->name) == 0 &&
+		    (is_plain || strcmp(usual->path, type->path) == 0))
+			*type = *usual;
+	}
+}
+
 static bool read_types(struct reader *r, struct pod_target *t)
 {
 	const struct kube_pair *at = get(r, KEY_PROFILES);
 	struct err why;
 
-	if (at)
-		return profile_types_parse(r->a, at->value, &t->types, &t->ntypes, &why) ||
-		       fail(r, at, why.text);
+	if (at) {
+		if (!profile_types_parse(r->a, at->value, &t->types, &t->ntypes, &why))
+			return fail(r, at, why.text);
+		for (size_t i = 0; i < t->ntypes; i++)
+			take_settings(r, &t->types[i]);
+		return true;
+	}
 	t->types =
 		arena_copy(r->a, r->params->types, r->params->ntypes * sizeof(*r->params->types));
 	t->ntypes = r->params->ntypes;
 	return true;
+}
+
+/* Nobody said that it should take longer than an interval. */
+static void fit_times(const struct reader *r, struct pod_target *t)
+{
+	for (size_t i = 0; i < t->ntypes; i++) {
+		struct profile_type *type = &t->types[i];
+
+		if (!type->interval)
+			type->interval = r->params->interval;
+		if (type->interval && type->seconds * COLLECT_SECOND > type->interval)
+			type->seconds = type->interval / COLLECT_SECOND;
+	}
 }
 
 static bool read_times(struct reader *r, struct pod_target *t)
@@ -261,14 +294,16 @@ static bool read_times(struct reader *r, struct pod_target *t)
 		return fail(r, interval, "write a time between 1s and 1d, as 30s or 5m");
 	if (interval && s > ns)
 		return fail(r, interval, "a CPU profile takes longer; make kiln.dev/seconds less");
+	if (seconds && r->params->interval && !interval && s > r->params->interval)
+		return fail(r, seconds,
+			    "that is longer than the interval; write kiln.dev/interval, too");
 	for (size_t i = 0; i < t->ntypes; i++) {
 		if (t->types[i].seconds && s)
 			t->types[i].seconds = s / COLLECT_SECOND;
 		if (ns)
 			t->types[i].interval = ns;
-		if (ns && t->types[i].seconds * COLLECT_SECOND > ns) /* nobody said so long */
-			t->types[i].seconds = ns / COLLECT_SECOND;
 	}
+	fit_times(r, t);
 	return true;
 }
 
@@ -561,6 +596,7 @@ static bool read_grafana_type(struct reader *r, const struct kube_pair *scrape, 
 	if (!profile_type_is_path(path->value) || path->value.p[0] != '/' || path->value.n < 2)
 		return fail(r, path, "write a path that begins with a slash");
 	out->path = str_dup(r->a, str_from(path->value, 1));
+	profile_type_set_exclusive(out);
 	return true;
 }
 
@@ -613,6 +649,8 @@ static bool add_grafana_targets(struct reader *r)
 		if (t->ntypes < MAX_TYPES)
 			t->types[t->ntypes++] = type;
 	}
+	for (size_t i = 0; i < r->targets.n; i++)
+		fit_times(r, &r->targets.at[i]);
 	return true;
 }
 

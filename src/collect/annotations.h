@@ -3,7 +3,7 @@
  * profefe.com/{enable,port,service,path} as kube-profefe documents them, the same and more under
  * kiln.dev/ (annotations.def), and Grafana's profiles.grafana.com/TYPE.{scrape,port,port_name,
  * scheme,path}. kiln.dev/ goes before profefe.com/, and Grafana's count only where neither enables
- *anything. A pod that says something wrong has no targets, and the error names the pod, the
+ * anything. A pod that says something wrong has no targets, and the error names the pod, the
  * annotation and what to write.
  */
 #ifndef COLLECT_ANNOTATIONS_H
@@ -19,7 +19,7 @@ struct pod_target {
 	const char *scheme; /* http, https or https+insecure */
 	const char *prefix; /* begins with a slash; types' paths are below it */
 	struct str service, instance;
-	struct profile_type *types; /* interval 0: whoever collects decides */
+	struct profile_type *types;
 	size_t ntypes;
 	/* namespace, pod, node, owner, container, image, version, and what was chosen */
 	const struct target_label *labels;
@@ -28,9 +28,12 @@ struct pod_target {
 };
 
 struct pod_targets_params {
-	const struct profile_type *types; /* of pods that name none */
+	/* Of pods that name none; who names one of these has it as it is here. */
+	const struct profile_type *types;
 	size_t ntypes;
-	const char *pod_labels; /* of all pods, besides what annotations say: "a,b", or NULL */
+	const char *pod_labels;	     /* of all pods, besides what annotations say: "a,b", or NULL */
+	const char *scheme, *prefix; /* of pods that say none; NULL: http, and /debug/pprof */
+	int64_t interval;	     /* of all that has none; 0: there are none */
 };
 
 /* Does it want to be profiled, rightly said or not? For kube_follow_params.wants. */

@@ -52,16 +52,27 @@ const struct profile_type *profile_type_find(struct str name)
 	return NULL;
 }
 
-/* What a process takes one of at a time, by the last part of its path. */
-static const char *exclusive_by_path(struct str path)
+/* What a process takes one of at a time; NULL: it is none of these. */
+static const struct profile_type *exclusive_by_path(struct str path)
 {
 	size_t slash = str_rfind_char(path, '/');
 	struct str last = slash == STR_NONE ? path : str_from(path, slash + 1);
 
 	for (size_t i = 0; i < NKNOWN; i++)
 		if (known_types[i].type.exclusive && str_eq(str_of(known_types[i].type.path), last))
-			return known_types[i].type.exclusive;
+			return &known_types[i].type;
 	return NULL;
+}
+
+void profile_type_set_exclusive(struct profile_type *t)
+{
+	const struct profile_type *known = t->exclusive ? NULL : exclusive_by_path(str_of(t->path));
+
+	if (!known)
+		return;
+	t->exclusive = known->exclusive;
+	if (!t->seconds)
+		t->seconds = known->seconds;
 }
 
 /* ---- profiles */
@@ -168,6 +179,7 @@ static bool parse_type(struct arena *a, struct str item, struct profile_type *ou
 	out->name = str_dup(a, name);
 	if (path.n)
 		out->path = str_dup(a, path);
+	profile_type_set_exclusive(out);
 	return true;
 }
 
@@ -210,8 +222,9 @@ static bool add_type(struct reader *r, const struct tree *at, struct str name,
 				 "kiln does not know where targets have %s: write it as {%s: "
 				 "{path: %s}}",
 				 type->name, type->name, type->name);
-	if (!type->exclusive)
-		type->exclusive = exclusive_by_path(str_of(type->path));
+	known = exclusive_by_path(str_of(type->path));
+	if (!type->exclusive && known)
+		type->exclusive = known->exclusive;
 	if (type->exclusive && !type->seconds)
 		return tree_fail(at, r->e,
 				 "%s is collected for some time: say for how long, as {%s: "

@@ -20,6 +20,9 @@ struct profile_type {
 };
 /* One of types.def, or NULL. */
 const struct profile_type *profile_type_find(struct str name);
+/* One of another name may be what a process takes one of at a time, by the last part of its path;
+ * then it takes some seconds, too. */
+void profile_type_set_exclusive(struct profile_type *t);
 /* Those that are taken if nothing is said, in `a`. */
 struct profile_type *profile_types_usual(struct arena *a, size_t *n);
 /* "cpu,heap,rpc=path/of/rpc", in `a`; the error is only the reason, and says what to write. */

@@ -7,7 +7,7 @@ enum { MAX_PAIRS = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct profile_type cpu = { "cpu", "profile", 30, 0 };
+	static const struct profile_type cpu = { .name = "cpu", .path = "profile", .seconds = 30 };
 	const struct kube_port port = { STR("http"), 80 };
 	const struct kube_container container = {
 		.name = STR("web"), .image = STR("a:1"), .ports = &port, .nports = 1
@@ -22,7 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.labels = pairs,
 				.containers = &container,
 				.ncontainers = 1 };
-	struct pod_targets_params params = { &cpu, 1, "app" };
+	struct pod_targets_params params = {
+		.types = &cpu, .ntypes = 1, .pod_labels = "app", .interval = 60 * COLLECT_SECOND
+	};
 	struct arena a = { 0 };
 	struct pod_target *targets;
 	struct err e;

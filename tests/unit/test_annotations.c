@@ -147,7 +147,7 @@ TEST(the_same_and_more_of_kiln)
 		{ { "kiln.dev/enable", "true", "kiln.dev/scheme", "https", "kiln.dev/profiles",
 		    "cpu, goroutine,rpc=rpc/z" },
 		  "https://10.0.0.7:6060/debug/pprof web-1 "
-		  "cpu=profile:10s,goroutine=goroutine,rpc=rpc/z\n" },
+		  "cpu=profile:30s,goroutine=goroutine,rpc=rpc/z\n" },
 		{ { "kiln.dev/enable", "true", "kiln.dev/seconds", "5", "kiln.dev/interval", "2m" },
 		  "http://10.0.0.7:6060/debug/pprof web-1 cpu=profile:5s/120s,heap=heap/120s\n" },
 		{ { "kiln.dev/enable", "true", "kiln.dev/interval", "20s" },
@@ -164,6 +164,49 @@ TEST(the_same_and_more_of_kiln)
 	};
 
 	CHECK(rows, false);
+}
+
+/* As a server's job has it: what a pod does not say is the job's. */
+TEST(settings_of_whoever_collects)
+{
+	static const struct profile_type types[] = {
+		{ "cpu", "profile", 20, 60 * COLLECT_SECOND, "cpu" },
+		{ "heap", "heap", 0, 300 * COLLECT_SECOND, NULL },
+		{ "rpc", "rpc", 0, 30 * COLLECT_SECOND, NULL },
+	};
+	const struct pod_targets_params job = { .types = types,
+						.ntypes = 3,
+						.scheme = "https",
+						.prefix = "/x",
+						.interval = 60 * COLLECT_SECOND };
+	struct kube_pair pairs[] = { { STR("kiln.dev/enable"), STR("true") },
+				     { STR("kiln.dev/profiles"),
+				       STR("heap,cpu,rpc=y,z=a/profile") },
+				     { STR("kiln.dev/seconds"), STR("70") } };
+	struct kube_pod pod = plain;
+	struct pod_target *t;
+	struct arena a = { 0 };
+	struct err e;
+	size_t n;
+
+	pod.annotations = pairs;
+	pod.nannotations = 2;
+	assert_true(pod_targets_read(&a, &pod, &job, &t, &n, &e));
+	assert_int_equal(n, 1);
+	assert_string_equal(t->scheme, "https");
+	assert_string_equal(t->prefix, "/x");
+	assert_int_equal(t->ntypes, 4);
+	assert_int_equal(t->types[0].interval, 300 * COLLECT_SECOND);
+	assert_int_equal(t->types[1].seconds, 20);
+	assert_string_equal(t->types[2].path, "y");
+	assert_int_equal(t->types[2].interval, 60 * COLLECT_SECOND);
+	assert_string_equal(t->types[3].exclusive, "cpu"); /* by its path */
+	assert_int_equal(t->types[3].seconds, 10);
+	pod.nannotations = 3;
+	assert_false(pod_targets_read(&a, &pod, &job, &t, &n, &e));
+	assert_non_null(
+		strstr(e.text, "kiln.dev/seconds is \"70\": that is longer than the interval"));
+	arena_release(&a);
 }
 
 TEST(grafanas_annotations)

@@ -16,7 +16,7 @@ struct http_client;
 struct task {
 	struct queued queued; /* first: the queue's entries are tasks */
 	struct target *target;
-	struct profile_type type; /* strings are the job's */
+	struct profile_type type; /* strings are the target's, or the job's */
 	uint64_t hash;
 	int64_t slot; /* when its turn was, though it may have had to wait: monotonic, ns */
 	bool is_running, is_gone, is_resting, is_tried;
@@ -37,8 +37,9 @@ struct target {
 	struct str address, service;
 	struct target_label *labels; /* by name */
 	size_t nlabels;
-	uint64_t hash; /* of all of these, and of the job's name */
-	size_t bytes;  /* of the block */
+	uint64_t hash;		      /* of all of these, and of the job's name */
+	const struct target_own *own; /* NULL: all is as the job says */
+	size_t bytes;		      /* of the block */
 	vec(struct task *) tasks;
 	unsigned nrunning;
 	bool is_gone, is_seen;
@@ -58,8 +59,8 @@ struct target {
 
 #define TARGETS_LEFT_OUT "there are more targets than kiln can have: the rest is left out"
 
-/* The job's labels, the target's own, and its address. */
-enum { MAX_MERGED_LABELS = 2 * MAX_LABELS + 1 };
+/* The job's labels, the target's own, its address, and its service. */
+enum { MAX_MERGED_LABELS = 2 * MAX_LABELS + 2 };
 
 /* The targets of a job with the same service. */
 struct replicas {
@@ -102,8 +103,9 @@ struct shot {
 	struct target_label *labels;
 	size_t nlabels;
 	struct profile_type type;
-	int64_t started_ms; /* monotonic */
-	int64_t started;    /* ns since 1970 */
+	const struct target_own *own; /* the target's, or NULL */
+	int64_t started_ms;	      /* monotonic */
+	int64_t started;	      /* ns since 1970 */
 	atomic_bool canceled;
 	size_t taken; /* bytes, of the sink's */
 	bool is_out_of_memory;
@@ -154,6 +156,8 @@ const char *target_state_name(enum target_state state);
 void target_describe(struct target *t, struct target_label labels[MAX_MERGED_LABELS], struct job *j,
 		     const struct target_spec *spec);
 bool target_same(const struct target *a, const struct target *b);
+/* Its own, or its job's. */
+const struct profile_type *target_types(const struct target *t, size_t *n);
 struct target *target_new(const struct target *described);
 /* Makes the tasks that its job's configuration says; those of types that it still has stay. */
 void target_set_tasks(struct collector *c, struct target *t);
@@ -192,6 +196,8 @@ bool replicas_are_others(struct collector *c, const struct task *task, int64_t n
 
 /* With `lock` held. */
 struct shot *shot_new(struct collector *c, struct target *t, const struct profile_type *type);
+/* What is asked for, in its arena. */
+const char *shot_url(struct shot *s);
 /* Without; sets the result. */
 void shot_run(struct shot *s);
 /* With `lock` held. */

@@ -5,6 +5,7 @@
 #include "base/small_file.h"
 #include "collect/answer.h"
 #include "collect/inside.h"
+#include "collect/own.h"
 #include "http/client.h"
 
 enum { MAX_SECRET = 4096, MAX_SAID = 200 };
@@ -25,6 +26,8 @@ struct shot *shot_new(struct collector *c, struct target *t, const struct profil
 	s->type = *type;
 	s->type.name = str_dup(a, str_of(type->name));
 	s->type.path = str_dup(a, str_of(type->path));
+	if (t->own)
+		s->own = own_copy(a, t->own);
 	return s;
 }
 
@@ -36,6 +39,11 @@ void shot_free(struct shot *s)
 }
 
 /* ---- the request */
+
+static bool has_secret(const struct shot *s)
+{
+	return s->own && s->own->secret.name && *s->own->secret.name;
+}
 
 /* A file's first line, without its end. */
 static bool read_secret(struct arena *a, const char *path, const char **out, struct err *e)
@@ -51,12 +59,26 @@ static bool read_secret(struct arena *a, const char *path, const char **out, str
 	return ok;
 }
 
+/* A secret of the cluster, which the target's source has access to. */
+static bool ask_for_secret(struct shot *s, const char **header)
+{
+	struct job *j = s->job;
+
+	for (size_t i = 0; i < j->nsources; i++)
+		if (j->sources[i]->authorize)
+			return j->sources[i]->authorize(j->sources[i], s->own, &s->arena,
+							&s->canceled, header, &s->e);
+	return err_set(&s->e, ERR_USAGE, "the job has no cluster any more");
+}
+
 static bool make_authorization(struct shot *s, const char **header)
 {
 	const struct scrape_job *config = s->job->config;
 	const char *secret = config->password;
 	struct buf text = { 0 }, pair = { 0 };
 
+	if (has_secret(s))
+		return ask_for_secret(s, header);
 	if (*config->token_file) {
 		if (!read_secret(&s->arena, config->token_file, &secret, &s->e))
 			return err_wrap(&s->e, "bearer-token-file");
@@ -75,16 +97,19 @@ static bool make_authorization(struct shot *s, const char **header)
 	return true;
 }
 
-static const char *make_url(struct shot *s)
+const char *shot_url(struct shot *s)
 {
 	const struct scrape_job *config = s->job->config;
+	bool has_scheme = s->own && s->own->scheme, has_prefix = s->own && s->own->path_prefix;
+	const char *scheme = has_scheme ? s->own->scheme : config->scheme;
+	const char *prefix = has_prefix ? s->own->path_prefix : config->path_prefix;
 	struct buf url = { 0 };
 	const char *copy;
 
-	buf_printf(&url, "%s://%.*s%s%s%s",
-		   config->tls_insecure ? "https+insecure" : config->scheme, STR_ARG(s->address),
-		   config->path_prefix,
-		   str_has_suffix(str_of(config->path_prefix), STR("/")) ? "" : "/", s->type.path);
+	if (config->tls_insecure && strcmp(scheme, "https") == 0)
+		scheme = "https+insecure";
+	buf_printf(&url, "%s://%.*s%s%s%s", scheme, STR_ARG(s->address), prefix,
+		   str_has_suffix(str_of(prefix), STR("/")) ? "" : "/", s->type.path);
 	if (s->type.seconds)
 		buf_printf(&url, "?seconds=%lld", (long long)s->type.seconds);
 	copy = str_dup(&s->arena, buf_view(&url));
@@ -138,7 +163,7 @@ static enum collect_result ask(struct shot *s, struct http_response *r)
 {
 	const struct scrape_job *config = s->job->config;
 	const char *headers[2] = { "Connection: close" };
-	struct http_request q = { .url = make_url(s),
+	struct http_request q = { .url = shot_url(s),
 				  .headers = headers,
 				  .nheaders = 1,
 				  .timeout_ms = s->type.seconds * 1000 + config->timeout / 1000000,
@@ -149,9 +174,9 @@ static enum collect_result ask(struct shot *s, struct http_response *r)
 				  .take_ctx = s,
 				  .is_direct = true };
 
-	if ((*config->token_file || *config->user) &&
+	if ((has_secret(s) || *config->token_file || *config->user) &&
 	    !make_authorization(s, &headers[q.nheaders++]))
-		return COLLECT_WRONG;
+		return atomic_load(&s->canceled) ? COLLECT_CANCELED : COLLECT_WRONG;
 	if (!http_send(s->job->client, &q, r, &s->e)) {
 		s->was_sent = r->was_sent;
 		return judge_failure(s, r);

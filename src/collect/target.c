@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "collect/inside.h"
+#include "collect/own.h"
 
 const char *target_state_name(enum target_state state)
 {
@@ -70,10 +71,12 @@ static uint64_t hash_str(uint64_t seed, struct str s)
 void target_describe(struct target *t, struct target_label labels[MAX_MERGED_LABELS], struct job *j,
 		     const struct target_spec *spec)
 {
-	*t = (struct target){ .job = j, .address = spec->address, .labels = labels, .round = -1 };
+	*t = (struct target){
+		.job = j, .address = spec->address, .labels = labels, .own = spec->own, .round = -1
+	};
 	merge_labels(t, j->config, spec);
 	/* The same in each start of the server, and other than that of the same target in another
-	 * job. */
+	 * job. With other settings it keeps its place in the interval. */
 	t->hash = hash_str(hash_str(hash_str(1, str_of(j->config->name)), t->address), t->service);
 	for (size_t i = 0; i < t->nlabels; i++)
 		t->hash = hash_str(hash_str(t->hash, t->labels[i].name), t->labels[i].value);
@@ -82,7 +85,7 @@ void target_describe(struct target *t, struct target_label labels[MAX_MERGED_LAB
 bool target_same(const struct target *a, const struct target *b)
 {
 	if (a->hash != b->hash || a->nlabels != b->nlabels || !str_eq(a->address, b->address) ||
-	    !str_eq(a->service, b->service))
+	    !str_eq(a->service, b->service) || !own_same(a->own, b->own))
 		return false;
 	for (size_t i = 0; i < a->nlabels; i++)
 		if (!str_eq(a->labels[i].name, b->labels[i].name) ||
@@ -105,7 +108,8 @@ struct target *target_new(const struct target *described)
 {
 	const struct target_label *from = described->labels;
 	size_t bytes = sizeof(*described) + described->nlabels * sizeof(*from) +
-		       described->address.n + described->service.n;
+		       described->address.n + described->service.n +
+		       (described->own ? own_bytes(described->own) : 0);
 	struct target *t;
 	char *to;
 
@@ -117,6 +121,10 @@ struct target *target_new(const struct target *described)
 	t->since = wall_now();
 	t->labels = (struct target_label *)(t + 1);
 	to = (char *)(t->labels + t->nlabels);
+	if (t->own) {
+		t->own = own_put(to, described->own);
+		to += own_bytes(described->own);
+	}
 	t->address = put_str(&to, described->address);
 	t->service = put_str(&to, described->service);
 	for (size_t i = 0; i < t->nlabels; i++) {
@@ -156,14 +164,23 @@ static struct task *take_task(struct target *t, const char *name)
 	return NULL;
 }
 
+const struct profile_type *target_types(const struct target *t, size_t *n)
+{
+	bool is_own = t->own && t->own->ntypes;
+
+	*n = is_own ? t->own->ntypes : t->job->config->ntypes;
+	return is_own ? t->own->types : t->job->config->types;
+}
+
 void target_set_tasks(struct collector *c, struct target *t)
 {
-	const struct scrape_job *config = t->job->config;
 	int64_t now = clock_now_ns();
 	vec(struct task *) tasks = { 0 };
+	size_t ntypes;
+	const struct profile_type *types = target_types(t, &ntypes);
 
-	for (size_t i = 0; i < config->ntypes; i++) {
-		const struct profile_type *type = &config->types[i];
+	for (size_t i = 0; i < ntypes; i++) {
+		const struct profile_type *type = &types[i];
 		struct task *task = take_task(t, type->name);
 		bool is_same = task && task->type.interval == type->interval;
 

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/vec.h"
 #include "base/yaml.h"
+#include "collect/own.h"
 
 enum { MAX_ADDRESS = 300 };
 
@@ -212,11 +213,13 @@ void targets_copy(struct arena *a, struct target_spec *to, const struct target_s
 		bool is_shared = i && from[i].labels == from[i - 1].labels &&
 				 from[i].nlabels == from[i - 1].nlabels;
 
-		to[i] = (struct target_spec){ .address = copy_str(a, from[i].address),
-					      .labels = is_shared ? to[i - 1].labels
-								  : labels_copy(a, from[i].labels,
-										from[i].nlabels),
-					      .nlabels = from[i].nlabels };
+		to[i] = (struct target_spec){
+			.address = copy_str(a, from[i].address),
+			.labels = is_shared ? to[i - 1].labels
+					    : labels_copy(a, from[i].labels, from[i].nlabels),
+			.nlabels = from[i].nlabels,
+			.own = from[i].own ? own_copy(a, from[i].own) : NULL
+		};
 	}
 }
 

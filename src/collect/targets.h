@@ -9,6 +9,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "collect/secrets.h"
+
+struct profile_type;
 
 enum {
 	MAX_TARGETS = 20000,		 /* of all sources together */
@@ -23,10 +26,21 @@ struct target_label {
 	struct str name, value;
 };
 
+/* What a target has of its own; NULL or "" where it is as its job says. */
+struct target_own {
+	const char *scheme;		  /* http, https or https+insecure */
+	const char *path_prefix;	  /* begins with a slash */
+	const struct profile_type *types; /* all with an interval */
+	size_t ntypes;
+	const char *namespace; /* of the secret, if that has a name */
+	struct pod_secret secret;
+};
+
 struct target_spec {
 	struct str address; /* host:port */
 	const struct target_label *labels;
 	size_t nlabels;
+	const struct target_own *own; /* NULL: nothing */
 };
 
 struct target_set {
@@ -43,6 +57,10 @@ struct target_source {
 	bool (*look)(struct target_source *s, struct target_set *out);
 	/* NULL: there is nothing to. Takes over what one of the same kind, which ends, has read. */
 	void (*inherit)(struct target_source *s, struct target_source *old);
+	/* NULL: it has none of these. A header for a target whose own settings name a secret, in
+	 * `a`; waits for the network, on any thread. */
+	bool (*authorize)(struct target_source *s, const struct target_own *own, struct arena *a,
+			  atomic_bool *canceled, const char **header, struct err *e);
 	void (*free)(struct target_source *s);
 };
 

@@ -134,6 +134,53 @@ TEST(a_target_is_told_by_all_of_its_labels)
 	end(&c, j);
 }
 
+TEST(a_target_is_told_by_what_is_its_own)
+{
+	static const struct profile_type heap = { "heap", "heap", 0, 7 * S, NULL };
+	const struct target_own own[] = {
+		{ .scheme = "https" },
+		{ .path_prefix = "/x/" },
+		{ .types = &heap, .ntypes = 1 },
+		{ .namespace = "a", .secret = { "s", "token", "" } },
+		{ .namespace = "b", .secret = { "s", "token", "" } },
+	};
+	static const char *const urls[] = {
+		"http://a:1/debug/pprof/profile?seconds=9",
+		"https://a:1/debug/pprof/profile?seconds=9",
+		"http://a:1/x/profile?seconds=9",
+		"http://a:1/debug/pprof/heap",
+		"http://a:1/debug/pprof/profile?seconds=9",
+		"http://a:1/debug/pprof/profile?seconds=9",
+	};
+	enum { N = 6 };
+	struct collector c = { 0 };
+	struct job *j = job_of("scrape: [{job: j, profiles: {cpu: {seconds: 9}, heap: }, targets: "
+			       "['x:1']}]");
+	struct target_set *set = &j->sets[0];
+
+	target_set_release(set);
+	set->at = arena_many(&set->arena, N, struct target_spec);
+	for (set->n = 0; set->n < N; set->n++)
+		set->at[set->n] = (struct target_spec){ .address = STR("a:1"),
+							.own = set->n ? &own[set->n - 1] : NULL };
+	for (int round = 0; round < 2; round++) { /* and they stay the same */
+		sync_job(&c, j);
+		assert_int_equal(j->targets.n, N);
+	}
+	for (size_t i = 0; i < N; i++) {
+		struct target *t = j->targets.at[i];
+		struct shot *s = shot_new(&c, t, &t->tasks.at[0]->type);
+
+		assert_int_equal(t->tasks.n, i == 3 ? 1 : 2);
+		assert_int_equal(t->tasks.at[0]->type.interval, i == 3 ? 7 * S : 60 * S);
+		assert_int_equal(t->hash, j->targets.at[0]->hash); /* when its turn is */
+		assert_string_equal(shot_url(s), urls[i]);
+		shot_free(s);
+	}
+	end(&c, j);
+	assert_int_equal(c.target_bytes, 0);
+}
+
 /* ---- what becomes of requests */
 
 /* One of them has been asked for some milliseconds ago, and this is what came. */

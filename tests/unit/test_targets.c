@@ -133,9 +133,9 @@ TEST(copies_share_labels_as_their_groups_do)
 {
 	struct arena a = { 0 };
 	struct target_label labels[] = { { STR("x"), STR("1") } };
-	struct target_spec from[] = { { STR("a:1"), labels, 1 },
-				      { STR("b:1"), labels, 1 },
-				      { STR("c:1"), NULL, 0 } },
+	struct target_spec from[] = { { .address = STR("a:1"), .labels = labels, .nlabels = 1 },
+				      { .address = STR("b:1"), .labels = labels, .nlabels = 1 },
+				      { .address = STR("c:1") } },
 			   to[3];
 
 	targets_copy(&a, to, from, 3);

@@ -139,6 +139,9 @@ struct job_view {
 	size_t nup, ndown, nnew;
 	struct target_view *targets;
 	size_t ntargets;
+	/* What keeps single targets from being any: the first of them, and how many more. */
+	const char **faults;
+	size_t nfaults, nmore_faults;
 };
 
 /* Which jobs and targets; p == NULL: any. */

@@ -9,6 +9,7 @@ enum {
 	STACK_BYTES = 512 << 10, /* for libcurl, and to read a profile */
 	BUSY_NS = 200000000,	 /* then look again whether it is still */
 	MAX_OF_TARGET = 2,	 /* profiles at a time, so that one that hangs holds few threads */
+	MAX_LOGGED = 10,	 /* of what is wrong with single targets, each time */
 };
 
 /* What was to be logged while `lock` was held. */
@@ -199,12 +200,34 @@ static bool look(struct job *j, size_t source, struct target_set *fresh)
 	return j->sources[source]->look(j->sources[source], fresh);
 }
 
+static bool has_fault(const struct target_set *set, const char *fault)
+{
+	for (size_t i = 0; i < set->nfaults; i++)
+		if (strcmp(set->faults[i], fault) == 0)
+			return true;
+	return false;
+}
+
+/* Whoever writes them may write many, and again and again. */
+static void log_faults(const struct target_set *before, const struct target_set *fresh,
+		       const char *job, struct buf *log)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fresh->nfaults; i++)
+		if (!has_fault(before, fresh->faults[i]) && n++ < MAX_LOGGED)
+			buf_printf(log, "scrape: job %s: %s%c", job, fresh->faults[i], '\0');
+	if (n > MAX_LOGGED)
+		buf_printf(log, "scrape: job %s: and %zu others%c", job, n - MAX_LOGGED, '\0');
+}
+
 /* What is wrong is told when it is new. */
 static void set_targets(struct job *j, size_t source, const struct target_set *fresh,
 			struct buf *log)
 {
 	struct target_set *set = &j->sets[source];
 
+	log_faults(set, fresh, j->config->name, log);
 	if (fresh->problem.kind != ERR_NONE &&
 	    (set->problem.kind == ERR_NONE || strcmp(set->problem.text, fresh->problem.text) != 0))
 		buf_printf(log, "%s%c", fresh->problem.text, '\0');
@@ -308,6 +331,8 @@ void collector_set_jobs(struct collector *c, struct scrape_config *config)
 	pthread_mutex_lock(&c->sources_lock);
 	for (size_t i = 0; i < shared->config.njobs; i++)
 		vec_push(&fresh, read_job(c, &shared->config.jobs[i], shared, &log));
+	for (size_t i = 0; i < c->jobs.n; i++)
+		job_stop(c->jobs.at[i]);
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < fresh.n; i++) {
 		struct job *old = find_job(c, fresh.at[i]->config->name);
@@ -372,6 +397,8 @@ void collector_join(struct collector *c)
 		pthread_join(c->dispatcher, NULL);
 	if (c->has_watcher)
 		pthread_join(c->watcher, NULL);
+	for (size_t i = 0; i < c->jobs.n; i++)
+		job_stop(c->jobs.at[i]);
 	for (size_t i = 0; i < c->workers.n; i++)
 		pthread_join(c->workers.at[i], NULL);
 	c->has_dispatcher = c->has_watcher = false;

@@ -173,6 +173,8 @@ void task_drop(struct task *t);
  * NUL at its end. */
 
 struct job *job_new(const struct scrape_job *config, struct shared_config *shared);
+/* Ends what its sources have under way. Without `lock`. */
+void job_stop(struct job *j);
 /* With `lock` held. */
 void job_drop(struct job *j);
 /* Its targets become those of its sources. */

@@ -29,6 +29,13 @@ struct job *job_new(const struct scrape_job *config, struct shared_config *share
 	return j;
 }
 
+void job_stop(struct job *j)
+{
+	for (size_t i = 0; i < j->nsources; i++)
+		if (j->sources[i]->stop)
+			j->sources[i]->stop(j->sources[i]);
+}
+
 void job_drop(struct job *j)
 {
 	if (--j->refs)

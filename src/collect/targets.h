@@ -20,6 +20,7 @@ enum {
 	MAX_LABEL = 1000,		 /* bytes of a label's name or value */
 	MAX_LABELS_BYTES = 4096,	 /* of a target, names and values */
 	MAX_ALL_LABELS_BYTES = 32 << 20, /* of all targets of a file, though a group shares its */
+	MAX_FAULTS = 100,		 /* that are told */
 };
 
 struct target_label {
@@ -48,6 +49,9 @@ struct target_set {
 	struct target_spec *at;
 	size_t n;
 	struct err problem; /* kind ERR_NONE: all is well */
+	/* What is wrong with single ones, which are left out: a line each, of the first of them. */
+	const char **faults;
+	size_t nfaults, nmore_faults;
 };
 void target_set_release(struct target_set *s);
 
@@ -61,6 +65,8 @@ struct target_source {
 	 * `a`; waits for the network, on any thread. */
 	bool (*authorize)(struct target_source *s, const struct target_own *own, struct arena *a,
 			  atomic_bool *canceled, const char **header, struct err *e);
+	/* NULL: there is nothing to. Ends its threads; nobody looks at it any more. */
+	void (*stop)(struct target_source *s);
 	void (*free)(struct target_source *s);
 };
 

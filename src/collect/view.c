@@ -55,12 +55,39 @@ static void view_target(struct arena *a, const struct target *t, struct target_v
 		view_task(a, t->tasks.at[i], &out->types[i]);
 }
 
+static const char *tell_faults(struct arena *a, const struct target_set *set)
+{
+	size_t n = set->nfaults + set->nmore_faults;
+	struct err e;
+
+	if (n == 1)
+		return copy_text(a, set->faults[0]);
+	err_set(&e, ERR_USAGE, "%zu are left out; the first: %s", n, set->faults[0]);
+	return copy_text(a, e.text);
+}
+
 static const char *problem_of(struct arena *a, const struct job *j)
 {
 	for (size_t i = 0; i < j->nsources; i++)
 		if (j->sets[i].problem.kind != ERR_NONE)
 			return copy_text(a, j->sets[i].problem.text);
+	for (size_t i = 0; i < j->nsources; i++)
+		if (j->sets[i].nfaults)
+			return tell_faults(a, &j->sets[i]);
 	return j->left_out_bytes ? TARGETS_LEFT_OUT : "";
+}
+
+static void view_faults(struct arena *a, const struct job *j, struct job_view *out)
+{
+	for (size_t i = 0; i < j->nsources; i++)
+		out->nfaults += j->sets[i].nfaults;
+	out->faults = arena_many(a, out->nfaults, const char *);
+	out->nfaults = 0;
+	for (size_t i = 0; i < j->nsources; i++) {
+		out->nmore_faults += j->sets[i].nmore_faults;
+		for (size_t k = 0; k < j->sets[i].nfaults; k++)
+			out->faults[out->nfaults++] = copy_text(a, j->sets[i].faults[k]);
+	}
 }
 
 /* ---- which */
@@ -101,6 +128,8 @@ static void view_job(struct arena *a, const struct job *j, const struct target_f
 				  .replicas = j->config->replicas,
 				  .targets =
 					  arena_many(a, count_wanted(f, j), struct target_view) };
+	if (f)
+		view_faults(a, j, out);
 	for (size_t i = 0; i < j->targets.n; i++) {
 		const struct target *t = j->targets.at[i];
 
@@ -147,6 +176,8 @@ size_t collector_view_bytes(struct collector *c, const struct target_filter *f)
 	for (size_t i = 0; i < c->jobs.n; i++) {
 		const struct job *j = c->jobs.at[i];
 
+		for (size_t k = 0; is_job_wanted(f, j) && k < j->nsources; k++)
+			bytes += j->sets[k].nfaults * sizeof(struct err);
 		for (size_t k = 0; is_job_wanted(f, j) && k < j->targets.n; k++)
 			if (is_wanted(f, j->targets.at[k]))
 				bytes += target_bytes(j->targets.at[k]);

@@ -62,11 +62,23 @@ static void put_target(struct buf *out, const struct target_view *t)
 	buf_puts(out, "]}");
 }
 
+static void put_faults(struct buf *out, const struct job_view *j)
+{
+	buf_puts(out, ",\"left_out\":[");
+	for (size_t i = 0; i < j->nfaults; i++) {
+		if (i)
+			buf_char(out, ',');
+		json_put(out, str_of(j->faults[i]));
+	}
+	buf_printf(out, "],\"more_left_out\":%zu", j->nmore_faults);
+}
+
 static void put_job(struct request *q, struct buf *out, const struct job_view *j)
 {
 	buf_puts(out, "{\"job\":");
 	json_put(out, str_of(j->name));
 	put_text(out, "problem", j->problem);
+	put_faults(out, j);
 	buf_puts(out, ",\"interval\":");
 	json_number(out, (double)j->interval / 1e9);
 	buf_printf(out, ",\"replicas\":%lld,\"up\":%zu,\"down\":%zu,\"new\":%zu,\"targets\":[",

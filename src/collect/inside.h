@@ -74,7 +74,7 @@ struct shared_config {
 	unsigned refs;
 };
 
-enum { MAX_SOURCES = 2 }; /* of a job: the configuration itself, and files */
+enum { MAX_SOURCES = 3 }; /* of a job: the configuration itself, files, and a cluster */
 
 struct job {
 	const struct scrape_job *config;

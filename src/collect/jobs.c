@@ -26,6 +26,8 @@ struct job *job_new(const struct scrape_job *config, struct shared_config *share
 		j->sources[j->nsources++] = source_fixed_new(config->targets, config->ntargets);
 	if (config->nfiles)
 		j->sources[j->nsources++] = source_files_new(config->files, config->nfiles);
+	if (config->kubernetes)
+		j->sources[j->nsources++] = source_kubernetes_new(config);
 	return j;
 }
 

@@ -8,8 +8,16 @@
 #include "base/path.h"
 #include "base/vec.h"
 #include "base/yaml.h"
+#include "collect/annotations.h"
 
-enum { MAX_JOBS = 1000, MAX_TYPES = 50, MAX_PATTERNS = 100, MAX_NAME = 200 };
+enum {
+	MAX_JOBS = 1000,
+	MAX_TYPES = 50,
+	MAX_PATTERNS = 100,
+	MAX_NAME = 200,
+	MAX_NAMESPACE = 63,
+	MAX_SELECTOR = 4000,
+};
 
 /* ---- tables */
 
@@ -81,6 +89,7 @@ struct reader {
 	struct arena *a;
 	const char *dir;
 	struct scrape_job *job;
+	const struct tree *kubernetes; /* the last key of it */
 	bool is_set[sizeof(rows) / sizeof(*rows)];
 	struct err *e;
 };
@@ -342,6 +351,13 @@ static bool read_key(struct reader *r, const struct tree *t, struct buf *key)
 		return read_files(r, t);
 	if (str_eq(name, STR("targets")))
 		return targets_read(r->a, t, true, &r->job->targets, &r->job->ntargets, r->e);
+	if (str_eq(name, STR("kubernetes")) && t->kind == TREE_LIST)
+		return tree_fail(t, r->e, "kubernetes is written as {namespace: NAME}, or {}");
+	if (str_has_prefix(name, STR("kubernetes-")) ||
+	    (str_eq(name, STR("kubernetes")) && (t->kind == TREE_MAP || tree_is_empty(t)))) {
+		r->job->kubernetes = true;
+		r->kubernetes = t;
+	}
 	return t->kind == TREE_MAP ? read_keys(r, t, key) : set_value(r, t, name);
 }
 
@@ -390,7 +406,8 @@ static bool check_secrets(struct reader *r, const struct tree *at)
 		return tree_fail(at, r->e, "basic-auth needs a username");
 	if (!*j->tls_cert != !*j->tls_key)
 		return tree_fail(at, r->e, "tls needs cert and key, or none of them");
-	if (strcmp(j->scheme, "http") == 0 && (*j->tls_ca || *j->tls_cert || j->tls_insecure))
+	if (strcmp(j->scheme, "http") == 0 && !j->kubernetes &&
+	    (*j->tls_ca || *j->tls_cert || j->tls_insecure))
 		return tree_fail(at, r->e, "tls is for scheme: https");
 	return check_file(r, at, "basic-auth-password-file", j->password_file) &&
 	       check_file(r, at, "bearer-token-file", j->token_file) &&
@@ -423,6 +440,45 @@ static bool check_types(struct reader *r, const struct tree *at)
 	return true;
 }
 
+static bool is_namespace(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '0' && s.p[i] <= '9') &&
+		    s.p[i] != '-')
+			return false;
+	return s.n <= MAX_NAMESPACE;
+}
+
+static bool is_plain(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < ' ' || s.p[i] > '~')
+			return false;
+	return s.n <= MAX_SELECTOR;
+}
+
+static bool check_kubernetes(struct reader *r, const struct tree *at)
+{
+	const struct scrape_job *j = r->job;
+	struct err why;
+
+	if (!j->kubernetes)
+		return true;
+	if (r->kubernetes)
+		at = r->kubernetes;
+	if (!is_namespace(str_of(j->kube_namespace)))
+		return tree_fail(at, r->e,
+				 "kubernetes-namespace is one name, of small letters, digits and "
+				 "dashes; without it pods of all are taken");
+	if (!is_plain(str_of(j->kube_selector)))
+		return tree_fail(
+			at, r->e,
+			"kubernetes-selector is written as kubectl's, as app=shop,tier!=x");
+	if (!pod_labels_check(str_of(j->kube_pod_labels), &why))
+		return tree_fail(at, r->e, "kubernetes-pod-labels: %s", why.text);
+	return source_kubernetes_check(j, &why) || tree_fail(at, r->e, "kubernetes: %s", why.text);
+}
+
 static bool check_job(struct reader *r, const struct tree *at)
 {
 	const struct scrape_job *j = r->job;
@@ -444,7 +500,7 @@ static bool check_job(struct reader *r, const struct tree *at)
 		return tree_fail(at, r->e, "scheme is http or https, not \"%s\"", j->scheme);
 	if (!profile_type_is_path(prefix) || prefix.p[0] != '/')
 		return tree_fail(at, r->e, "path-prefix begins with a slash, as /debug/pprof");
-	return check_types(r, at) && check_secrets(r, at);
+	return check_types(r, at) && check_secrets(r, at) && check_kubernetes(r, at);
 }
 
 /* ---- jobs */
@@ -473,8 +529,9 @@ static bool read_job(struct reader *r, const struct tree *t)
 		r->job->types = profile_types_usual(r->a, &r->job->ntypes);
 	if (!check_job(r, t))
 		return name_job(r);
-	return r->job->ntargets || r->job->nfiles ||
-	       tree_fail(t, r->e, "job %s has neither targets nor files", r->job->name);
+	return r->job->ntargets || r->job->nfiles || r->job->kubernetes ||
+	       tree_fail(t, r->e, "job %s has neither targets nor files nor kubernetes",
+			 r->job->name);
 }
 
 static bool check_name(const struct scrape_config *c, const struct tree *at, struct err *e)

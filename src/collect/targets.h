@@ -75,6 +75,12 @@ struct target_source *source_fixed_new(const struct target_spec *at, size_t n);
 /* Files of YAML or JSON, [{"targets": ["host:port"], "labels": {"name": "value"}}], that patterns
  * as /etc/kiln/targets/\*.yaml find. One that is wrong keeps the targets that it had. */
 struct target_source *source_files_new(const char *const *patterns, size_t n);
+struct scrape_job;
+/* Pods of a cluster whose annotations (annotations.h) say that they want it, as they come and go.
+ * While the API server is away all stay. The job must live as long as the source. */
+struct target_source *source_kubernetes_new(const struct scrape_job *job);
+/* Can it be told which cluster that is, and who asks? */
+bool source_kubernetes_check(const struct scrape_job *job, struct err *e);
 
 /* May a label be called so? Letters, digits and _.-/ */
 bool label_is_name(struct str name);

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/small_file.h"
 #include "collect/scrape_config.h"
@@ -105,7 +106,8 @@ TEST(mistakes_are_named)
 	static const char *const cases[][2] = {
 		{ "scrape: [x]", "line 1: a job is written as" },
 		{ "scrape:\n- {}", "line 2: the job has no name" },
-		{ "scrape:\n- job: j", "line 2: job j has neither targets nor files" },
+		{ "scrape:\n- job: j",
+		  "line 2: job j has neither targets nor files nor kubernetes" },
 		{ JOB "  interval: [1]", "scrape job j: line 4: interval is one value: TIME" },
 		{ JOB "  interval: 2x", "line 4: interval: \"2x\"" },
 		{ JOB "  interval: 2d", "interval is between 1s and 1d" },
@@ -141,10 +143,77 @@ TEST(mistakes_are_named)
 		{ JOB "  scheme: https\n  tls: {cert: x}", "tls needs cert and key" },
 		{ JOB "  bearer_token_file: /nope/x", "bearer-token-file: open /nope/x" },
 		{ JOB "- job: j\n  targets: [h:1]", "line 4: there are two jobs j" },
+		{ JOB "  kubernetes: [x]", "line 4: kubernetes is written as" },
+		{ JOB "  kubernetes: {nope: x}", "line 4: a job has no \"kubernetes-nope\"" },
+		{ JOB "  kubernetes: {namespace: [a, b]}",
+		  "line 4: kubernetes-namespace is one value" },
+		{ JOB "  kubernetes: {namespace: a/b}",
+		  "line 4: kubernetes-namespace is one name" },
+		{ JOB "  kubernetes: {selector: \"a\\nb\"}", "kubernetes-selector is written as" },
+		{ JOB "  kubernetes: {pod-labels: 'a,pod'}",
+		  "kubernetes-pod-labels: \"pod\" cannot" },
+		{ JOB "  kubernetes: {namespace: a}\n  kubernetes-namespace: b",
+		  "line 5: kubernetes-namespace is there twice" },
+		{ JOB "  kubernetes: {kubeconfig: /nope/x}",
+		  "line 4: kubernetes: kubeconfig: open /nope/x: no such file" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_fails(cases[i][0], cases[i][1]);
+}
+
+/* A kubeconfig that is enough to be told which cluster it is. */
+static const char *make_kubeconfig(void)
+{
+	static const char path[] = "test_scrape_config.kubeconfig";
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs("apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+	      "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+	      "contexts: [{name: a, context: {cluster: c}}]\n",
+	      f);
+	fclose(f);
+	return path;
+}
+
+TEST(pods_of_a_cluster)
+{
+	const char *kubeconfig = make_kubeconfig();
+	struct scrape_config c;
+	struct err e;
+
+	if (!scrape_config_read(
+		    &c,
+		    STR("scrape:\n"
+			"- {job: a, kubernetes: {kubeconfig: test_scrape_config.kubeconfig, "
+			"namespace: ops, selector: 'a=b,c', context: a, pod_labels: 'x,y'}}\n"
+			"- {job: b, kubernetes-kubeconfig: test_scrape_config.kubeconfig, "
+			"tls: {insecure: true}}\n"
+			"- {job: c, kubernetes: false, targets: ['h:1']}\n"),
+		    ".", &e))
+		fail_msg("%s", e.text);
+	assert_true(c.jobs[0].kubernetes && c.jobs[1].kubernetes && !c.jobs[2].kubernetes);
+	assert_string_equal(c.jobs[0].kube_namespace, "ops");
+	assert_string_equal(c.jobs[0].kube_selector, "a=b,c");
+	assert_string_equal(c.jobs[0].kube_context, "a");
+	assert_string_equal(c.jobs[0].kube_pod_labels, "x,y");
+	assert_string_equal(c.jobs[1].kube_namespace, "");
+	scrape_config_release(&c);
+	assert_fails("scrape: [{job: a, kubernetes: {kubeconfig: test_scrape_config.kubeconfig, "
+		     "context: b}}]",
+		     "line 1: kubernetes: ");
+	remove(kubeconfig);
+}
+
+/* Whoever kiln is, it is in no cluster here. */
+TEST(a_cluster_must_be_there_to_be_asked)
+{
+	setenv("KUBECONFIG", "", 1);
+	setenv("HOME", "/nope", 1);
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	assert_fails("scrape:\n- {job: a, kubernetes: {}}", "scrape job a: line 2: kubernetes: ");
+	assert_fails("scrape:\n- job: a\n  kubernetes:", "scrape job a: line 3: kubernetes: ");
 }
 
 TEST(a_long_name_of_a_job_is_told_as_such)

@@ -24,7 +24,7 @@ def free_port():
 class Target:
     """A program with /debug/pprof. What it does is told by `mode`, or of a profile by `modes`."""
 
-    def __init__(self, port=0, mode="ok", tls=None, **modes):
+    def __init__(self, port=0, mode="ok", tls=None, host="127.0.0.1", **modes):
         self.mode, self.modes, self.asked, self.headers, self.elsewhere = mode, modes, [], {}, ""
         self.stall_bytes = self.nstalled = self.delay = 0
         self.now = self.most = 0  # CPU profiles at the same time
@@ -47,13 +47,13 @@ class Target:
             def handle_error(self, *args):
                 pass
 
-        self.server = Http(("127.0.0.1", port), Handler)
+        self.server = Http((host, port), Handler)
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_port
-        self.address = "127.0.0.1:%d" % self.port
+        self.address = "%s:%d" % (host, self.port)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def answer(self, h):

@@ -82,6 +82,43 @@ def free_ports(n):
     return ports
 
 
+def start_go(address):
+    """A Go program with /debug/pprof, which works in main.busyInGo."""
+    subprocess.run(["go", "build", "-o", TMP + "/go-target", HERE + "/target.go"], check=True,
+                   env={**os.environ, "GOCACHE": TMP + "/go-cache", "GO111MODULE": "off", "HOME": TMP})
+    process = subprocess.Popen([TMP + "/go-target", address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    started.append(process)
+    process.stdout.readline()
+    return process
+
+
+def start_c(address, agent):
+    """A C program under the agent, which works in busy_in_c."""
+    with open(TMP + "/c.c", "w") as out:
+        out.write("#include <stdlib.h>\nvolatile unsigned x; char *volatile kept;\n"
+                  "__attribute__((noinline)) void busy_in_c(void) { for (unsigned i = 0; i < 1u << 24; i++) x += i; }\n"
+                  "int main(void) { kept = malloc(64 << 20); for (;;) busy_in_c(); }\n")
+    subprocess.run(["gcc", "-g", "-O1", "-o", TMP + "/c-target", TMP + "/c.c"], check=True)
+    process = subprocess.Popen([TMP + "/c-target"], env={**os.environ, "LD_PRELOAD": agent, "KILN_PPROF_ADDR": address})
+    started.append(process)
+    return process
+
+
+def stored(server, service):
+    """Of the profiles that kiln serve has: {type: labels}"""
+    found = server.get("/api/1/profiles", service=service, **{"from": "now-1h"})[1]["profiles"]
+    return {p["type"]: {x["key"]: x["value"] for x in p["labels"]} for p in found}
+
+
+def top(server, service, type):
+    return server.ask("/api/1/merge?service=%s&type=%s&format=top" % (service, type))[2].decode()
+
+
+def annotations(port, service=None, **more):
+    return {"kiln.dev/enable": "true", "kiln.dev/port": str(port), **({"kiln.dev/service": service} if service else {}),
+            **{"kiln.dev/" + k.replace("_", "-"): v for k, v in more.items()}}
+
+
 def openssl(*args, stdin=None):
     subprocess.run(["openssl", *args], check=True, capture_output=True, input=stdin, text=True)
 

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.parse
 
-from cluster import HERE, ROOT, TMP, Cluster, done, ok, until
+from cluster import ROOT, TMP, Cluster, annotations, done, ok, start_c, start_go, stored, top, until
 
 sys.path.insert(0, ROOT + "/tests/e2e")
 import serve_lib as lib
@@ -27,7 +27,6 @@ for name in ("kubectl-kiln", "kubectl-profefe", "kprofefe", "kiln"):
 cluster = Cluster(has_kubelet=True)
 server = lib.Server()
 env = {**os.environ, "KUBECONFIG": cluster.kubeconfig, "PATH": BIN + ":" + os.environ["PATH"]}
-processes = []
 
 
 def run(*args, stdin=None):
@@ -40,34 +39,11 @@ def collect(*args):
     return run("kiln", "collect", "--kubernetes", "--to", server.url, "--seconds", "2", *args)
 
 
-def start(*command, **more):
-    process = subprocess.Popen(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **more})
-    processes.append(process)
-    return process
-
-
-def stored(service):
-    """{type: labels}"""
-    found = server.get("/api/1/profiles", service=service, **{"from": "now-1h"})[1]["profiles"]
-    return {p["type"]: {x["key"]: x["value"] for x in p["labels"]} for p in found}
-
-
-def top(service, type):
-    return server.ask("/api/1/merge?service=%s&type=%s&format=top" % (service, type))[2].decode()
-
-
-def annotations(port, service=None, **more):
-    return {"kiln.dev/enable": "true", "kiln.dev/port": str(port), **({"kiln.dev/service": service} if service else {}),
-            **{"kiln.dev/" + k.replace("_", "-"): v for k, v in more.items()}}
-
-
 # ---- real programs
 
 def go_and_c():
     port = free_port()
-    subprocess.run(["go", "build", "-o", TMP + "/target", HERE + "/target.go"], check=True,
-                   env={**os.environ, "GOCACHE": TMP + "/go-cache", "GO111MODULE": "off", "HOME": TMP})
-    start(TMP + "/target", "127.0.0.2:%d" % port).stdout.readline()
+    start_go("127.0.0.2:%d" % port)
     cluster.namespace("shop")
     cluster.pod("go-1", "shop", {"profefe.com/enable": "true", "profefe.com/port": str(port), "profefe.com/service": "go"},
                 {"app": "go", "pod-template-hash": "5d8f"}, ip="127.0.0.2", image="registry:5000/shop/go:1.2.3", node="n7")
@@ -76,12 +52,7 @@ def go_and_c():
     has_agent = os.path.exists(AGENT)
     if has_agent:
         c_port = free_port()
-        with open(TMP + "/c.c", "w") as out:
-            out.write("#include <stdlib.h>\nvolatile unsigned x; char *volatile kept;\n"
-                      "__attribute__((noinline)) void busy_in_c(void) { for (unsigned i = 0; i < 1u << 24; i++) x += i; }\n"
-                      "int main(void) { kept = malloc(64 << 20); for (;;) busy_in_c(); }\n")
-        subprocess.run(["gcc", "-g", "-O1", "-o", TMP + "/c", TMP + "/c.c"], check=True)
-        start(TMP + "/c", env={**os.environ, "LD_PRELOAD": AGENT, "KILN_PPROF_ADDR": "127.0.0.3:%d" % c_port})
+        start_c("127.0.0.3:%d" % c_port, AGENT)
         cluster.pod("c-1", "shop", annotations("pprof", "c", profiles="cpu,heap,threads", labels="tier=back, zone=a=b"),
                     {"app": "c"}, ip="127.0.0.3", ports=[("http", 80), ("pprof", c_port)], image="c@sha256:ab")
         until(lambda: run("curl", "-sf", "http://127.0.0.3:%d/debug/pprof/" % c_port).returncode == 0)
@@ -89,17 +60,17 @@ def go_and_c():
     ok(it.returncode == 0, "profiles of all pods of a namespace", it.both)
     want = {"namespace": "shop", "pod": "go-1", "node": "n7", "owner": "go", "container": "main",
             "image": "registry:5000/shop/go:1.2.3", "version": "1.2.3", "app": "go"}
-    got = stored("go")
+    got = stored(server, "go")
     ok(got.get("cpu") == want and set(got) >= {"cpu", "heap", "goroutine", "mutex", "threadcreate"},
        "of a Go program, with the cluster's labels", (got, it.both))
-    ok("main.busyInGo" in top("go", "cpu") and "main.main" in top("go", "heap"), "in which its functions are",
-       top("go", "cpu")[:500])
+    ok("main.busyInGo" in top(server, "go", "cpu") and "main.main" in top(server, "go", "heap"), "in which its functions are",
+       top(server, "go", "cpu")[:500])
     if has_agent:
         want = {"namespace": "shop", "pod": "c-1", "node": "node", "container": "main", "image": "c@sha256:ab",
                 "version": "sha256:ab", "app": "c", "tier": "back", "zone": "a=b"}
-        got = stored("c")
+        got = stored(server, "c")
         ok(got == {t: want for t in ("cpu", "heap", "threads")}, "of a C program under the agent", (got, it.both))
-        ok("busy_in_c" in top("c", "cpu") and "main" in top("c", "heap"), "in which its functions are", top("c", "cpu")[:500])
+        ok("busy_in_c" in top(server, "c", "cpu") and "main" in top(server, "c", "heap"), "in which its functions are", top(server, "c", "cpu")[:500])
 
 
 # ---- who is asked
@@ -147,7 +118,7 @@ def containers():
             {"name": "side", "image": "side:2", "ports": [{"name": "admin", "containerPort": b.port}]}]}})
     cluster.set_phase("p", "Running", "two")
     it = collect("-n", "two")
-    labels = [stored(s).get("cpu", {}) for s in ("two", "two-side")]
+    labels = [stored(server, s).get("cpu", {}) for s in ("two", "two-side")]
     ok(it.returncode == 0 and [(x.get("container"), x.get("version")) for x in labels] == [("web", "1"), ("side", "2")],
        "containers of a pod", (it.both, labels))
     begins = [t.asked[0][2] for t in (a, b)]
@@ -168,9 +139,9 @@ def bad_ones():
     begin = time.monotonic()
     it = collect("-n", "bad", "--types", "cpu,heap", "--timeout", "3s", "--retries", "1")
     took = time.monotonic() - begin
-    ok(it.returncode == 1 and set(stored("good-one")) == {"cpu", "heap"}, "bad pods beside a good one", it.both)
+    ok(it.returncode == 1 and set(stored(server, "good-one")) == {"cpu", "heap"}, "bad pods beside a good one", it.both)
     ok(took < 25, "cost no time", took)
-    ok(not any(stored("bad-" + m) for m in [*modes, "gone"]), "and give nothing")
+    ok(not any(stored(server, "bad-" + m) for m in [*modes, "gone"]), "and give nothing")
     for text in ('pod bad/port: annotation kiln.dev/port is "http": write a number',
                  'pod bad/word: annotation profefe.com/enable is "yes": write "true"',
                  "pod bad/grafana: annotation profiles.grafana.com/cpu.scrape is", "3 pods passed over"):
@@ -181,7 +152,7 @@ def bad_ones():
     for name in ("hang", "garbage", "die", "drip", "wrong", "gone", "grafana"):
         cluster.delete(name, "bad")
     it = collect("-n", "bad", "--types", "heap")
-    ok(it.returncode == 0 and stored("mended") and stored("bad-busy") and "3 targets: 3 stored" in it.stdout,
+    ok(it.returncode == 0 and stored(server, "mended") and stored(server, "bad-busy") and "3 targets: 3 stored" in it.stdout,
        "and all is well when they are mended or gone", it.both)
     for target in modes.values():
         target.close()
@@ -244,7 +215,7 @@ def captures():
     ok("work_profile" in lib.cli("-top", out + "/" + files[0]), "which are profiles")
     ok("selected 1 of 2 pods" in it.stderr and re.search(r"^cap/web-1 +cap +2 ", it.stderr, re.M), "it says what became of it", it.both)
     it = run("kubectl-profefe", "capture", "web-1", "-n", "cap", *args, "--profefe-hostport", server.url)
-    ok(it.returncode == 0 and set(stored("cap")) == {"cpu", "heap"} and
+    ok(it.returncode == 0 and set(stored(server, "cap")) == {"cpu", "heap"} and
        re.search(r"^%s/api/0/profiles/\S+ type=heap$" % server.url, it.stdout, re.M), "capture into a server", it.both)
     it = run("kubectl", "kiln", "capture", "-n", "cap", *args, "--output-dir", out, "-o", "json")
     got = json.loads(it.stdout)
@@ -266,11 +237,11 @@ def proxies():
     if not host:
         return ok(True, "# SKIP the proxy: this machine has no address")
     port = free_port()
-    start(TMP + "/target", "0.0.0.0:%d" % port).stdout.readline()
+    start_go("0.0.0.0:%d" % port)
     cluster.namespace("proxy")
     cluster.pod("p", "proxy", annotations(port, "proxied"), ip=host[0], node="nowhere")
     it = run("kubectl", "kiln", "capture", "p", "-n", "proxy", "--types", "heap,goroutine,nope=nope", "--to", server.url)
-    ok(it.returncode == 0 and set(stored("proxied")) == {"heap", "goroutine"} and re.search(r" 2 +0 +1 +0 ", it.stderr),
+    ok(it.returncode == 0 and set(stored(server, "proxied")) == {"heap", "goroutine"} and re.search(r" 2 +0 +1 +0 ", it.stderr),
        "capture through the proxy, where there is no port-forward", it.both)
 
 
@@ -306,17 +277,13 @@ def roles():
     target.close()
 
 
-try:
-    go_and_c()
-    chosen()
-    containers()
-    bad_ones()
-    same_as_kprofefe()
-    secrets()
-    captures()
-    proxies()
-    roles()
-finally:
-    for process in processes:
-        process.kill()
+go_and_c()
+chosen()
+containers()
+bad_ones()
+same_as_kprofefe()
+secrets()
+captures()
+proxies()
+roles()
 done()

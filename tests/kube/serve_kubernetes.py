@@ -13,7 +13,7 @@ import time
 
 import jsonschema
 
-from cluster import HERE, ROOT, TMP, Cluster, done, ok, until
+from cluster import ROOT, TMP, Cluster, annotations, done, ok, start_c, start_go, stored, top, until
 
 sys.path.insert(0, ROOT + "/tests/e2e")
 import serve_lib as lib
@@ -23,7 +23,6 @@ AGENT = os.environ.get("AGENT", ROOT + "/build/libkiln.so")
 SLOW = 3 if lib.IS_SLOW else 1
 NPODS = 2000
 cluster = Cluster()
-processes = []
 
 
 def write(name, text):
@@ -56,27 +55,6 @@ def targets(name):
     return {label["value"]: t for t in view(name)["targets"] for label in t["labels"] if label["key"] == "pod"}
 
 
-def stored(service):
-    """{type: labels}"""
-    found = server.get("/api/1/profiles", service=service, **{"from": "now-1h"})[1]["profiles"]
-    return {p["type"]: {x["key"]: x["value"] for x in p["labels"]} for p in found}
-
-
-def top(service, type):
-    return server.ask("/api/1/merge?service=%s&type=%s&format=top" % (service, type))[2].decode()
-
-
-def start(*command, **more):
-    process = subprocess.Popen(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **more})
-    processes.append(process)
-    return process
-
-
-def annotations(port, service=None, **more):
-    return {"kiln.dev/enable": "true", "kiln.dev/port": str(port), **({"kiln.dev/service": service} if service else {}),
-            **{"kiln.dev/" + k.replace("_", "-"): v for k, v in more.items()}}
-
-
 def soon(what, text, why=lambda: "", seconds=30):
     return ok(until(what, seconds * SLOW), text, why())
 
@@ -101,31 +79,25 @@ def configs():
 
 def go_and_c():
     port, c_port = free_port(), free_port()
-    subprocess.run(["go", "build", "-o", TMP + "/target", HERE + "/target.go"], check=True,
-                   env={**os.environ, "GOCACHE": TMP + "/go-cache", "GO111MODULE": "off", "HOME": TMP})
-    start(TMP + "/target", "127.0.0.2:%d" % port).stdout.readline()
+    programs = [start_go("127.0.0.2:%d" % port)]
     cluster.pod("go-1", "shop", {"profefe.com/enable": "true", "profefe.com/port": str(port)}, {"app": "go"},
                 ip="127.0.0.2", image="registry:5000/shop/go:1.2.3", node="n7")
     if os.path.exists(AGENT):
-        write("c.c", "#include <stdlib.h>\nvolatile unsigned x; char *volatile kept;\n"
-              "__attribute__((noinline)) void busy_in_c(void) { for (unsigned i = 0; i < 1u << 24; i++) x += i; }\n"
-              "int main(void) { kept = malloc(64 << 20); for (;;) busy_in_c(); }\n")
-        subprocess.run(["gcc", "-g", "-O1", "-o", TMP + "/c", TMP + "/c.c"], check=True)
-        start(TMP + "/c", env={**os.environ, "LD_PRELOAD": AGENT, "KILN_PPROF_ADDR": "127.0.0.3:%d" % c_port})
+        programs.append(start_c("127.0.0.3:%d" % c_port, AGENT))
         cluster.pod("c-1", "shop", annotations("pprof", "c", profiles="cpu,heap,threads", labels="tier=back"),
                     {"app": "c"}, ip="127.0.0.3", ports=[("http", 80), ("pprof", c_port)], image="c@sha256:ab")
     want = {"namespace": "shop", "pod": "go-1", "node": "n7", "container": "main", "image": "registry:5000/shop/go:1.2.3",
             "version": "1.2.3", "app": "go", "instance": "127.0.0.2:%d" % port}
-    soon(lambda: set(stored("go-1")) == {"cpu", "heap"}, "profiles of a Go program come, for the pod's name", lambda: view("shop"))
-    ok(stored("go-1").get("cpu") == want, "with the cluster's labels", stored("go-1"))
-    soon(lambda: "main.busyInGo" in top("go-1", "cpu"), "its functions are in them", lambda: top("go-1", "cpu")[:500])
+    soon(lambda: set(stored(server, "go-1")) == {"cpu", "heap"}, "profiles of a Go program come, for the pod's name", lambda: view("shop"))
+    ok(stored(server, "go-1").get("cpu") == want, "with the cluster's labels", stored(server, "go-1"))
+    soon(lambda: "main.busyInGo" in top(server, "go-1", "cpu"), "its functions are in them", lambda: top(server, "go-1", "cpu")[:500])
     if os.path.exists(AGENT):
         want = {"namespace": "shop", "pod": "c-1", "node": "node", "container": "main", "image": "c@sha256:ab",
                 "version": "sha256:ab", "app": "c", "tier": "back", "instance": "127.0.0.3:%d" % c_port}
-        soon(lambda: stored("c") == {t: want for t in ("cpu", "heap", "threads")}, "those of a C program under the agent, too",
-             lambda: (stored("c"), view("shop")))
-        soon(lambda: "busy_in_c" in top("c", "cpu"), "with its functions", lambda: top("c", "cpu")[:500])
-    for process in processes:
+        soon(lambda: stored(server, "c") == {t: want for t in ("cpu", "heap", "threads")}, "those of a C program under the agent, too",
+             lambda: (stored(server, "c"), view("shop")))
+        soon(lambda: "busy_in_c" in top(server, "c", "cpu"), "with its functions", lambda: top(server, "c", "cpu")[:500])
+    for process in programs:
         process.kill()
     cluster.delete("go-1", "shop")
     if os.path.exists(AGENT):
@@ -155,12 +127,12 @@ def reloads():
 def changes():
     a, b = Target(), Target()
     cluster.pod("p", "shop", annotations(a.port, "one", profiles="heap"))
-    soon(lambda: set(stored("one")) == {"heap"}, "only the types that annotations say", lambda: (stored("one"), view("shop")))
+    soon(lambda: set(stored(server, "one")) == {"heap"}, "only the types that annotations say", lambda: (stored(server, "one"), view("shop")))
     cluster.annotate("p", {"kiln.dev/port": str(b.port), "kiln.dev/service": "two"}, "shop")
-    soon(lambda: stored("two"), "a pod changes port and service", lambda: view("shop"))
+    soon(lambda: stored(server, "two"), "a pod changes port and service", lambda: view("shop"))
     n = a.count("heap")
     cluster.annotate("p", {"kiln.dev/profiles": "goroutine,cpu", "kiln.dev/seconds": "2", "kiln.dev/path": "/x/pprof"}, "shop")
-    soon(lambda: set(stored("two")) == {"heap", "goroutine", "cpu"}, "its types, seconds and path", lambda: view("shop"))
+    soon(lambda: set(stored(server, "two")) == {"heap", "goroutine", "cpu"}, "its types, seconds and path", lambda: view("shop"))
     ok(a.count("heap") == n and any(x[:2] == ("profile", "2") for x in b.asked), "nobody asks where it was", b.asked)
     soon(lambda: b.count("profile") > 3, "its CPU is profiled again and again")
     ok(b.most == 1, "one at a time", b.most)
@@ -190,7 +162,7 @@ def bad_ones():
     time.sleep(10)
     ok(targets("shop")["good"]["state"] == "up" and good.count("heap") - n >= 4, "while the good one is taken all the time",
        good.count("heap") - n)
-    ok(not any(stored("bad-" + p) for p in down), "and they give nothing", [stored("bad-" + p) for p in down])
+    ok(not any(stored(server, "bad-" + p) for p in down), "and they give nothing", [stored(server, "bad-" + p) for p in down])
     found = view("shop")
     lines = "\n".join(found["left_out"])
     for text in ('pod shop/port: annotation kiln.dev/port is "http": write a number',
@@ -206,7 +178,7 @@ def bad_ones():
     cluster.annotate("port", {"kiln.dev/port": str(good.port), "kiln.dev/service": "mended"}, "shop")
     for pod in ("hang", "garbage", "die", "drip", "wrong", "gone", "word", "long"):
         cluster.delete(pod, "shop")
-    soon(lambda: stored("mended") and stored("bad-busy") and view("shop")["problem"] == "" and set(targets("shop")) ==
+    soon(lambda: stored(server, "mended") and stored(server, "bad-busy") and view("shop")["problem"] == "" and set(targets("shop")) ==
          {"good", "busy", "port"}, "all is well when they are mended or gone", lambda: view("shop"))
     for pod in ("good", "busy", "port"):
         cluster.delete(pod, "shop")
@@ -225,7 +197,7 @@ def secrets():
     cluster.allow("viewer", ["get"], ["secrets"])
     soon(lambda: "secret pprof: " in problem() and "not found" in problem(), "or that there is none", problem)
     cluster.send("POST", path, {"metadata": {"name": "pprof"}, **data(b"open-sesame\n")})
-    soon(lambda: stored("sec"), "a token of a secret is sent", problem)
+    soon(lambda: stored(server, "sec"), "a token of a secret is sent", problem)
     ok(target.headers.get("Authorization") == "Bearer open-sesame", "as it is", target.headers)
     cluster.annotate("p", {"kiln.dev/auth-user": "ann", "kiln.dev/auth-secret": "pprof/token"}, "shop")
     basic = lambda text: "Basic " + base64.b64encode(text).decode()
@@ -242,7 +214,7 @@ def secrets():
 def away():
     target, late = Target(), Target()
     cluster.pod("stays", "shop", annotations(target.port, "stays", profiles="heap"))
-    soon(lambda: stored("stays"), "before", lambda: view("shop"))
+    soon(lambda: stored(server, "stays"), "before", lambda: view("shop"))
     for i in range(20):
         cluster.namespace("noise-%d" % i)
     cluster.end(cluster.apiserver)
@@ -264,7 +236,7 @@ def away():
     ok(set(targets("shop")) == {"stays"}, "and the targets stay", view("shop"))
     cluster.pod("late", "shop", annotations(late.port, "late", profiles="heap"))
     write("token", "fresh-token\n")
-    soon(lambda: view("shop")["problem"] == "" and stored("late"), "with a new token all goes on", lambda: view("shop"), 90)
+    soon(lambda: view("shop")["problem"] == "" and stored(server, "late"), "with a new token all goes on", lambda: view("shop"), 90)
     cluster.delete("stays", "shop")
     soon(lambda: set(targets("shop")) == {"late"}, "what has changed is seen", lambda: view("shop"))
     # Who watches from what etcd has forgotten is told 410.
@@ -275,7 +247,7 @@ def away():
     cluster.start_apiserver()
     cluster.delete("late", "shop")
     cluster.pod("last", "shop", annotations(late.port, "last", profiles="heap"))
-    soon(lambda: set(targets("shop")) == {"last"} and stored("last") and view("shop")["problem"] == "",
+    soon(lambda: set(targets("shop")) == {"last"} and stored(server, "last") and view("shop")["problem"] == "",
          "after a restart that has forgotten all, it lists anew", lambda: view("shop"), 90)
     counted = [line for line in cluster.send("GET", "/metrics", raw=True).decode().splitlines() if
                line.startswith("apiserver_request_total{") and 'resource="pods"' in line and ("LIST" in line or 'code="410"' in line)]
@@ -334,11 +306,7 @@ cluster.allow("viewer", ["get", "list", "watch"], ["pods"])
 configs()
 server = lib.Server("--config", config(job("shop", "    profiles: {cpu: {seconds: 1}, heap: }\n", namespace="shop", pod_labels="app")),
                     "--rate-profiles", "0")
-try:
-    for test in (go_and_c, reloads, changes, bad_ones, secrets, away, many):
-        if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
-            test()
-finally:
-    for process in processes:
-        process.kill()
+for test in (go_and_c, reloads, changes, bad_ones, secrets, away, many):
+    if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+        test()
 done()

@@ -10,24 +10,60 @@ static const unsigned char manifests[] = {
 #include "cmd/manifests.inc"
 };
 
-#define IMAGE "image: kiln:latest"
+#define IMAGE "image: "
+#define CRON_JOB "apiVersion: batch/v1\nkind: CronJob"
+#define OLD_CRON_JOB "apiVersion: batch/v1beta1\nkind: CronJob"
 
-enum { MAX_OUTPUT = 1 << 20, APPLY_SECONDS = 300 };
+enum { MAX_OUTPUT = 1 << 20, APPLY_SECONDS = 300, ASK_MS = 3000 };
 
-/* As they are, or with another image. */
-static void put_manifests(struct buf *out, const char *image)
+/* Kubernetes before 1.21 has cron jobs under an older name only, and that is gone since 1.25.
+ * Nobody has to be there to be asked: then it is as in new ones. */
+static bool has_old_cron_jobs(struct kubectl *k)
 {
-	struct str rest = { (const char *)manifests, sizeof(manifests) };
+	struct kube_request q = { .path = "/apis/batch/v1", .timeout_ms = ASK_MS };
+	struct buf answer = { 0 };
+	struct cluster cluster;
+	struct err ignored;
+	bool is_old;
+	int status;
 
-	while (rest.n) {
-		size_t at = *image ? str_find(rest, STR(IMAGE)) : STR_NONE;
+	if (!cluster_open(&cluster, &k->options.kube, false, &k->arena, &ignored))
+		return false;
+	is_old = kube_send(cluster.client, &q, &answer, &status, &ignored) &&
+		 str_find(buf_view(&answer), STR("\"cronjobs\"")) == STR_NONE;
+	buf_release(&answer);
+	cluster_close(&cluster);
+	return is_old;
+}
 
-		buf_add(out, rest.p, at == STR_NONE ? rest.n : at);
-		if (at == STR_NONE)
-			return;
-		buf_printf(out, "image: %s", image);
-		rest = str_from(rest, at + sizeof(IMAGE) - 1);
+static void replace_all(struct buf *text, struct str old, struct str new)
+{
+	struct buf out = { 0 };
+	struct str rest = buf_view(text);
+	size_t at;
+
+	while ((at = str_find(rest, old)) != STR_NONE) {
+		buf_add(&out, rest.p, at);
+		buf_str(&out, new);
+		rest = str_from(rest, at + old.n);
 	}
+	buf_str(&out, rest);
+	buf_release(text);
+	*text = out;
+}
+
+/* With another image, if one is given, and as the cluster has it. */
+static void put_manifests(struct kubectl *k, struct buf *out)
+{
+	struct buf image = { 0 };
+
+	buf_add(out, manifests, sizeof(manifests));
+	buf_printf(&image, IMAGE "%s", k->options.image);
+	if (*k->options.image)
+		replace_all(out, STR(IMAGE "kiln:latest"), buf_view(&image));
+	if (has_old_cron_jobs(k))
+		replace_all(out, STR(CRON_JOB), STR(OLD_CRON_JOB));
+	buf_release(&image);
 }
 
 static bool is_image(struct str s)
@@ -83,7 +119,7 @@ bool kubectl_install(struct kubectl *k, int *status, struct err *e)
 		return err_set(e, ERR_USAGE, "what is \"%s\"? Options begin with --", k->argv[0]);
 	if (!is_image(str_of(image)))
 		return err_set(e, ERR_USAGE, "--image %s: that is no name of an image", image);
-	put_manifests(&text, image);
+	put_manifests(k, &text);
 	if (k->options.dry_run) {
 		print_and_exit(&text, STDOUT_FILENO, 0);
 		return true;

@@ -163,7 +163,7 @@ static void note_batch(struct store *s, void *ctx, bool is_ok)
 		live->counts.nprofiles -= b->nlost;
 	for (size_t i = 0; live && b->is_thinning && i < b->windows.n; i++)
 		catalog_note_thinned(
-			live, b->windows.at[i].tier,
+			live, (int)b->windows.at[i].tier,
 			int_add(b->windows.at[i].time, tier_length(b->windows.at[i].tier)));
 	pthread_rwlock_unlock(&s->catalog.lock);
 	pthread_mutex_lock(&s->shelf.lock);

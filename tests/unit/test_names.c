@@ -433,6 +433,29 @@ TEST(frames_of_an_address_are_limited)
 	place_release(&p);
 }
 
+/* Anybody can push addresses, however many. */
+TEST(addresses_without_names_are_limited)
+{
+	enum { N = 40000 };
+	struct profile_frame frames[STORE_MAX_FRAMES];
+	struct place p;
+	bool is_missing;
+
+	place_init(&p);
+	p.params.max_bytes = 1 << 20;
+	reopen(&p);
+	upload(&p, "stripped", ELF_NAMES);
+	for (uint64_t at = KNOWN; at < KNOWN + N; at++) {
+		look(&p, ID, "", at, frames, &is_missing);
+		if (at % 1000 == 0)
+			p.by->wait(p.by->ctx);
+	}
+	assert_string_equal(ask(&p, KNOWN + N), "-");
+	assert_true(stats(&p).bytes <= p.params.max_bytes);
+	assert_string_equal(ask(&p, KNOWN - 1), "f10ff");
+	place_release(&p);
+}
+
 TEST(names_that_take_too_much_are_not_taken)
 {
 	struct names_why why;

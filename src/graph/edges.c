@@ -164,16 +164,16 @@ static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
 		t->divs = xcalloc((size_t)1 << bits, sizeof(*t->divs));
 }
 
-/* Room for a few callers of each frame that is kept: a table that grows touches twice the memory.
- */
+/* Room for a few callers of each frame that edges are wanted of: a table that grows touches twice
+ * the memory, and one that is too large misses the cache. */
 static unsigned first_bits(const struct frames *f, const uint32_t *fates, uint32_t nlocations)
 {
 	unsigned bits = MIN_BITS;
-	size_t nkept = 0;
+	size_t nwanted = 0;
 
 	for (uint32_t i = 0; i < f->first[nlocations]; i++)
-		nkept += is_kept(hop_of(f->lists[i], fates));
-	while (bits < MAX_BITS && (size_t)1 << bits < 4 * nkept)
+		nwanted += (fates[f->lists[i] & FRAME_NODE] & WANTED) != 0;
+	while (bits < MAX_BITS && (size_t)1 << bits < 4 * nwanted)
 		bits++;
 	return bits;
 }

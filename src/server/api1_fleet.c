@@ -260,7 +260,8 @@ static const struct param top_params[] = {
 	  .initial = "true",
 	  .help = "If it is false, the last minutes, of which profiles may still come, are left "
 		  "out, and times of more than six hours begin at a whole hour: that is fast even "
-		  "of a thousand services." },
+		  "of a thousand services. Nothing is left out of what began, or is asked for, "
+		  "within the last hour." },
 	PARAM_LIMIT(20, 10000, "rows"),
 };
 static const struct param series_params[] = {

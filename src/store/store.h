@@ -295,7 +295,7 @@ struct store_top_params {
 	uint32_t limit;
 	/* Times end where profiles have come to rest, some minutes ago, and long ones begin at a
 	 * whole hour: then all is known from sums that are kept in memory, once they have been
-	 * made. */
+	 * made. If they begin within the last hour, or the profiles do, they end now. */
 	bool is_settled;
 	/* What is summed up for it is written down, too: so it is known when the store is opened
 	 * again. For who asks again and again, in the background. */

@@ -356,6 +356,15 @@ static int64_t settled_from(int64_t from, int64_t to)
 	return from - from % (int_distance(from, to) > TOP_DAY / 4 ? TOP_HOUR : TOP_PIECE);
 }
 
+/* Of what began within the last hour, too little would have come to rest, or nothing: all of it
+ * counts. An hour as people ask for it, by their own clocks. */
+static bool is_young(const struct topping *t, int64_t first, int64_t now)
+{
+	int64_t from = t->from > first ? t->from : first;
+
+	return !t->params->is_kept && from > now - TOP_HOUR - TOP_PIECE;
+}
+
 /* Where times end, if the query does not say. */
 static void find_times(struct topping *t, size_t n, int64_t now)
 {
@@ -373,7 +382,7 @@ static void find_times(struct topping *t, size_t n, int64_t now)
 	if (t->params->is_settled) {
 		int64_t end = settled_end(t);
 
-		if (t->to >= end)
+		if (t->to >= end && !is_young(t, first, now))
 			t->to = end - 1;
 		t->from = settled_from(t->from, t->to);
 	}

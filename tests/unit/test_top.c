@@ -556,6 +556,35 @@ TEST(what_is_steady_has_no_trend)
 	place_release(&p);
 }
 
+/* A store of a few minutes has nothing that has come to rest. */
+TEST(what_has_just_begun_is_there_at_once)
+{
+	struct place p;
+	int64_t now = now_ns();
+	struct pushed what = { .service = "api",
+			       .type = "cpu",
+			       .sample_type = "samples",
+			       .label = "1",
+			       .duration = NS };
+	struct store_top_params params = { .query = { .from = now - DAY, .to = now },
+					   .is_settled = true };
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	for (what.time = now - 3 * MINUTE; what.time <= now; what.time += MINUTE)
+		push(&p, &what, "main 1\n");
+	assert_int_equal(top_of(&p, &params).total, 4);
+	/* What is older leaves the last minutes out, if they are not asked for by themselves. */
+	what.time = now - 3 * HOUR;
+	push(&p, &what, "main 10\n");
+	assert_int_equal(top_of(&p, &params).total, 10);
+	params.query.from = now - HOUR;
+	assert_int_equal(top_of(&p, &params).total, 4);
+	params.is_kept = true;
+	assert_int_equal(top_of(&p, &params).total, 0);
+	place_release(&p);
+}
+
 TEST(a_service_that_ended_in_the_first_hour_counts)
 {
 	struct place p;

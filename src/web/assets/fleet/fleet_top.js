@@ -2,7 +2,7 @@
 import { h, clear, selectField } from "../dom.js";
 import { cleanName, exactPattern, formatCount, formatPercent } from "../format.js";
 import { latest, pageNote } from "../pages.js";
-import { addCondition, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl } from "./selection.js";
+import { addCondition, askAgain, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
 import { plainTable } from "./storage.js";
 
 const TOP_SPAN = "1d",
@@ -49,6 +49,7 @@ function mountFleetTop(element, ctx) {
 		run = latest(ctx, body);
 	let key = null,
 		answer = null,
+		isEmpty = false,
 		shownPrice = "",
 		typing = 0;
 
@@ -124,7 +125,7 @@ function mountFleetTop(element, ctx) {
 						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
 						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
-				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it. The last minutes are left out."))
+				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it."))
 		);
 	}
 
@@ -141,13 +142,18 @@ function mountFleetTop(element, ctx) {
 		type.usual = usualType(types.map(item => item.name));
 		showTypes(ctx.state);
 		if (!types.length) {
+			isEmpty = true;
 			count.textContent = "";
 			clear(body).append(pageNote("No profiles yet", h("p", {}, "See kiln-serve(1) for how to push or scrape them.")));
 			return;
 		}
 		answer = await ctx.api.get("top", { ...params(), by: ctx.state.by, search: ctx.state.q, sort: ctx.state.sort || "cores", limit: TOP_ROWS }, { signal });
+		isEmpty = !answer.rows.length && !ctx.state.q;
 		show(ctx.state);
 	}
+
+	/** It is as of now, unless somebody said until when, or looks at a row. */
+	const stop = askAgain(body, () => isEmpty, () => !ctx.state.f && windowOf(ctx.state, TOP_SPAN).isLive && run(load));
 
 	function showTypes(state) {
 		type.update({ type: state.type || type.usual });
@@ -168,6 +174,7 @@ function mountFleetTop(element, ctx) {
 				filter.value = state.q || "";
 			if (next !== key) {
 				key = next;
+				isEmpty = false;
 				run(load);
 			} else if (answer && shownPrice !== state.price) {
 				show(state);
@@ -177,6 +184,7 @@ function mountFleetTop(element, ctx) {
 			return { rows: answer?.rows.length };
 		},
 		destroy() {
+			stop();
 			clearTimeout(typing);
 			run.stop();
 		},

@@ -4,8 +4,17 @@ import { h, selectField } from "../dom.js";
 import { cleanName, formatValue } from "../format.js";
 import { queryText } from "../request.js";
 
-/** How often pages that show what happens now ask again. */
+/** How often pages that show what happens now ask again; and those that have nothing to show yet. */
 export const REFRESH_MS = 30000;
+const WAIT_MS = 1500;
+
+/** Has a page ask again, unless what it loads into `host` is on its way. Returns what ends that. */
+export function askAgain(host, isEmpty, ask) {
+	const may = () => !document.hidden && !host.hasAttribute("aria-busy"),
+		timers = [setInterval(() => may() && ask(), REFRESH_MS), setInterval(() => may() && isEmpty() && ask(), WAIT_MS)];
+
+	return () => timers.forEach(clearInterval);
+}
 
 /** Parameters that mean the same on every page. */
 export const SELECTION_KEYS = ["service", "type", "query", "from", "to"];
@@ -15,8 +24,10 @@ export function carried(state) {
 	return Object.fromEntries(SELECTION_KEYS.filter(key => key in state).map(key => [key, state[key]]));
 }
 
-/** Windows that end now, the first is the usual one. */
+/** Windows that end now. */
 export const SPANS = [
+	["5m", "Last 5 minutes"],
+	["15m", "Last 15 minutes"],
 	["1h", "Last hour"],
 	["6h", "Last 6 hours"],
 	["1d", "Last 24 hours"],
@@ -26,6 +37,13 @@ export const SPANS = [
 ];
 
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+
+/** The shortest window that has all since then, in seconds; a day at most. */
+export function fitSpan(oldest, now = Date.now() / 1000) {
+	const isLong = ([value]) => value === "1d" || now - parseTime("now-" + value, now) >= now - oldest;
+
+	return SPANS.find(isLong)[0];
+}
 
 /** Seconds since 1970 of "now-1h", "1700000000.5" or RFC 3339; NaN if it is none of these. */
 export function parseTime(text, now = Date.now() / 1000) {
@@ -88,8 +106,9 @@ export function durationText(seconds) {
 	return `${Number((seconds / unit).toFixed(1))} ${name}`;
 }
 
-/** A select of windows that end now; another one is shown as it is. */
+/** A select of windows that end now; another one is shown as it is. `span` is the usual one, or tells which that is now. */
 export function spanField(ctx, span = "1h") {
+	const usual = () => (typeof span === "function" ? span() : span);
 	const element = selectField("Time", [], "", value => {
 		if (value !== "other")
 			ctx.set({ from: value === span ? null : "now-" + value, to: null });
@@ -97,9 +116,9 @@ export function spanField(ctx, span = "1h") {
 	const select = element.querySelector("select");
 
 	element.update = state => {
-		const relative = /^now-(\w+)$/.exec(state.from || "now-" + span)?.[1],
+		const relative = /^now-(\w+)$/.exec(state.from || "now-" + usual())?.[1],
 			isKnown = relative && (!state.to || state.to === "now") && SPANS.some(([value]) => value === relative);
-		const { from, to } = windowOf(state, span);
+		const { from, to } = windowOf(state, usual());
 		const other = isKnown ? [] : [["other", `${timeText(from)} – ${timeText(to, to - from < 86400)}`]];
 
 		select.replaceChildren(...[...SPANS, ...other].map(([value, text]) => h("option", { value }, text)));

@@ -3,7 +3,7 @@ import { h, clear, svg, textButton } from "../dom.js";
 import { cleanName, formatCount, shortName } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { formatSort, isRoomy, latest, pageNote, parseSort } from "../pages.js";
-import { REFRESH_MS, agoText, levelText, queryField, timeText } from "./selection.js";
+import { REFRESH_MS, agoText, askAgain, levelText, queryField, timeText } from "./selection.js";
 import { loadVersions } from "./versions.js";
 
 const TREND_HOURS = 24,
@@ -207,8 +207,7 @@ function mountServices(element, ctx) {
 		sorting = 0,
 		rows = null,
 		key = null,
-		notes = [],
-		timer = 0;
+		notes = [];
 
 	element.classList.add("fill");
 	element.append(bar, body);
@@ -287,14 +286,15 @@ function mountServices(element, ctx) {
 		}
 	}
 
-	timer = setInterval(() => !document.hidden && rows && run(load), REFRESH_MS);
+	const stop = askAgain(body, () => rows?.length === 0, () => rows && run(load));
+
 	return {
 		update,
 		get stats() {
 			return { rows: rows?.length };
 		},
 		destroy() {
-			clearInterval(timer);
+			stop();
 			clearTimeout(sorting);
 			run.stop();
 			table?.destroy();

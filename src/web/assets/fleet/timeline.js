@@ -4,11 +4,10 @@ import { cleanName, formatCount, formatValue } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { latest, pageNote } from "../pages.js";
 import { TimeChart, lineColor } from "./chart.js";
-import { REFRESH_MS, addCondition, durationText, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
+import { addCondition, askAgain, durationText, fitSpan, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
 import { comparisons, loadVersions } from "./versions.js";
 
-const SPAN = "1d",
-	MOST_LINES = 20,
+const MOST_LINES = 20,
 	MOST_PROFILES = 500,
 	MOST_MARKERS = 12,
 	MOST_SUGGESTED = 50,
@@ -44,7 +43,7 @@ function mountTimeline(element, ctx) {
 		type: nameField(ctx, "Type", "type", "", value => ({ type: value || null, st: null, only: null })),
 		by: nameField(ctx, "By", "by", "nothing", value => ({ by: value || (ctx.state.service ? null : NO_LINES), only: null })),
 		value: valueField(ctx),
-		span: spanField(ctx, SPAN),
+		span: spanField(ctx, () => spanOf(ctx.state)),
 		query: queryField(ctx),
 	};
 	const mode = segmented("Chart", [{ value: "area", text: "Stacked" }, { value: "lines", text: "Lines" }, { value: "table", text: "Table" }], "area", value => ctx.set({ mode: value === "area" ? null : value }));
@@ -70,9 +69,9 @@ function mountTimeline(element, ctx) {
 		namesKey = "",
 		list = null,
 		types = [],
+		firsts = new Map(),
 		hasNames = false,
 		theme = ctx.theme,
-		timer = 0,
 		cursor = -1;
 
 	element.classList.add("timeline");
@@ -87,12 +86,16 @@ function mountTimeline(element, ctx) {
 	// ---- what is chosen
 
 	const typeOf = state => state.type || usualType(types) || "";
+	/** What is shown if the URL does not say: all that there is of a young store, else the last day. */
+	function spanOf(state) {
+		return fitSpan(firsts.get(typeOf(state)) || 0);
+	}
 	const byOf = state => (state.by === NO_LINES ? "" : (state.by ?? (state.service ? "" : "service")));
 	const lineName = line => line.name || NO_LABEL;
 	/** The line that is shown alone; what no line is called does not count. */
 	const onlyOf = state => (byOf(state) && (!data || data.lines.some(line => lineName(line) === state.only)) ? state.only : undefined);
 	const selection = (state, range) => {
-		const params = { ...selectionParams(state, SPAN), type: typeOf(state) };
+		const params = { ...selectionParams(state, spanOf(state)), type: typeOf(state) };
 
 		return range ? { ...params, from: range[0].toFixed(3), to: range[1].toFixed(3) } : params;
 	};
@@ -109,7 +112,7 @@ function mountTimeline(element, ctx) {
 	};
 	const openUrl = (page, a, b) => viewerUrl(page, a, b, { si: ctx.state.st });
 	const shownRange = state => {
-		const { from, to } = windowOf(state, SPAN);
+		const { from, to } = windowOf(state, spanOf(state));
 
 		return rangeOf(state.w) || [from, to];
 	};
@@ -124,6 +127,7 @@ function mountTimeline(element, ctx) {
 		]);
 
 		types = found.types.map(type => type.name);
+		firsts = new Map(found.types.map(type => [type.name, Date.parse(type.first) / 1000]));
 		hasNames = true;
 		fields.service.setNames(services.services.map(item => item.name));
 		fields.type.setNames(types);
@@ -150,7 +154,7 @@ function mountTimeline(element, ctx) {
 
 	async function load(signal) {
 		const { state } = ctx,
-			{ from, to } = windowOf(state, SPAN),
+			{ from, to } = windowOf(state, spanOf(state)),
 			type = typeOf(state);
 
 		if (!type) {
@@ -340,7 +344,7 @@ function mountTimeline(element, ctx) {
 	}
 
 	function zoomOut() {
-		const { from, to } = windowOf(ctx.state, SPAN),
+		const { from, to } = windowOf(ctx.state, spanOf(ctx.state)),
 			half = (to - from) / 2,
 			end = Math.min(to + half, Date.now() / 1000);
 
@@ -445,7 +449,17 @@ function mountTimeline(element, ctx) {
 		}
 	}
 
-	timer = setInterval(() => !document.hidden && data && windowOf(ctx.state, SPAN).isLive && !ctx.state.w && run(load), REFRESH_MS);
+	/** What now is has moved on; and as long as there is nothing, something may come. */
+	function again() {
+		if (!types.length)
+			runNames(loadNames);
+		else if (data && windowOf(ctx.state, spanOf(ctx.state)).isLive && !ctx.state.w)
+			run(load);
+		if (!fields.span.contains(document.activeElement))
+			fields.span.update(ctx.state);
+	}
+	const stop = askAgain(plot, () => hasNames && !types.length, again);
+
 	return {
 		update,
 		keys: {
@@ -460,7 +474,7 @@ function mountTimeline(element, ctx) {
 			return { lines: data?.lines.length, points: data?.lines.reduce((sum, line) => sum + line.points.length, 0), queryMs: data?.queryMs, drawMs: chart?.drawMs, rect: chart?.element.getBoundingClientRect().toJSON() };
 		},
 		destroy() {
-			clearInterval(timer);
+			stop();
 			run.stop();
 			runNames.stop();
 			runSuggest.stop();

@@ -1,0 +1,64 @@
+// The pages of kiln serve of a store that is minutes old: they show what is there, as soon as it is.
+import { axe, equal, open, page, ready, serveStore, shoot, soon, test } from "./web_lib.mjs";
+import { push } from "./web_fleet_lib.mjs";
+import { makeProfile } from "./web_proof_lib.mjs";
+
+const url = await serveStore();
+const work = makeProfile([[["main", "parse"], 2e9], [["main", "copy"], 3e9]], { type: ["cpu", "nanoseconds"], duration: 10e9 });
+const seconds = () => Math.floor(Date.now() / 1000);
+const time = () => page.locator("label.field", { has: page.getByText("Time", { exact: true }) }).locator("select");
+const rows = () => page.$$eval("table.plain tbody tr", list => list.map(row => row.cells[0].innerText.trim().split("\n")[0]));
+
+/** The page has what comes while it waits. How long that takes, in milliseconds. */
+async function waited(path, isThere) {
+	await open(url + path);
+	const start = Date.now();
+
+	return { async until() {
+		await soon(isThere, path);
+		return Date.now() - start;
+	} };
+}
+
+await test("young: what comes first is shown within two or three seconds", async () => {
+	for (const [path, isThere] of [
+		["fleet", async () => (await rows()).includes("copy")],
+		["timeline", () => page.locator(".time-chart").isVisible()],
+		["services", () => page.getByRole("link", { name: "other", exact: true }).isVisible()],
+	]) {
+		const wait = await waited(`${path}?query=service="${path === "services" ? "other" : path}"`, isThere);
+
+		await push(url, work, { service: path === "services" ? "other" : path, type: "cpu" });
+		const ms = await wait.until();
+
+		equal(ms < 3000, true, `${path}: ${ms} ms`);
+	}
+});
+
+await test("young: fleet top has all of it, and nothing is said to be missing", async () => {
+	for (let i = 1; i < 4; i++)
+		await push(url, work, { service: "web", type: "cpu", labels: "pod=a", time: seconds() - i * 60 });
+	await open(`${url}fleet?service=web`);
+	equal((await rows()).slice(0, 2), ["copy", "parse"]);
+	equal(/; 3 profiles from/.test(await page.locator("p[role=status]").first().textContent()), true);
+	await axe("young fleet");
+	await shoot("young-fleet");
+});
+
+await test("young: the timeline fits what there is; a window of the URL or of a person stays", async () => {
+	await open(`${url}timeline?service=web`);
+	equal([await time().inputValue(), await page.evaluate(() => window.__ui.state.from ?? null)], ["5m", null]);
+	await shoot("young-timeline");
+	for (const [age, span] of [[10 * 60, "15m"], [50 * 60, "1h"], [5 * 3600, "6h"], [8 * 3600, "1d"], [60 * 86400, "1d"]]) {
+		await push(url, work, { service: "web", type: "cpu", labels: "pod=a", time: seconds() - age });
+		await page.reload();
+		await ready();
+		equal(await time().inputValue(), span, `${age} s`);
+	}
+	await open(`${url}timeline?service=fleet`);
+	equal(await time().inputValue(), "5m", "it is of the selection");
+	await time().selectOption("5m");
+	equal(await page.evaluate(() => window.__ui.state.from), "now-5m", "who chose it has it");
+	await open(`${url}timeline?service=fleet&from=now-7d`);
+	equal(await time().inputValue(), "7d");
+});

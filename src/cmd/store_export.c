@@ -14,7 +14,7 @@ struct export
 	struct store *s;
 	const char *folder;
 	struct buf index;
-	uint64_t nprofiles, nsums, nrules, ndamaged;
+	uint64_t nprofiles, nsums, nrules, nannotations, ndamaged;
 };
 
 /* Opens FOLDER/NAME to be written. */
@@ -186,6 +186,36 @@ static void export_rules(struct export *x)
 	arena_release(&a);
 }
 
+/* ---- annotations */
+
+static void put_annotation(struct buf *out, const struct store_annotation *x)
+{
+	buf_puts(out, "{\"annotation\":");
+	json_put(out, x->text);
+	put_number(out, "time_ns", x->time);
+	put_number(out, "end_ns", x->end);
+	buf_puts(out, ",\"service\":");
+	json_put(out, x->service);
+	buf_puts(out, ",\"tags\":");
+	json_put(out, x->tags);
+	buf_puts(out, ",\"who\":");
+	json_put(out, x->who);
+	buf_puts(out, "}\n");
+}
+
+static bool export_annotations(struct export *x, struct err *e)
+{
+	struct store_annotation_query all = { .from = INT64_MIN, .to = INT64_MAX };
+	struct store_annotations found;
+	struct arena a = { 0 };
+	bool ok = store_annotations(x->s, &all, &a, &found, e);
+
+	for (size_t i = 0; ok && i < found.n; i++, x->nannotations++)
+		put_annotation(&x->index, &found.at[i]);
+	arena_release(&a);
+	return ok;
+}
+
 /* ---- all */
 
 static bool note_damaged(void *ctx, const struct err *e)
@@ -228,12 +258,14 @@ bool store_export(struct store *s, const struct store_params *params, const char
 	buf_to_fd(&x.index, fd);
 	ok = store_carry(s, &carrier, e);
 	export_rules(&x);
+	ok = ok && export_annotations(&x, e);
 	if (!close_file(&x, fd, &x.index, "index.jsonl.part", ok ? e : &(struct err){ 0 }))
 		ok = false;
 	ok = ok && rename_index(&x, e);
 	buf_release(&x.index);
-	printf("%llu profiles exported, %llu sums, %llu rules\n", (unsigned long long)x.nprofiles,
-	       (unsigned long long)x.nsums, (unsigned long long)x.nrules);
+	printf("%llu profiles exported, %llu sums, %llu rules, %llu annotations\n",
+	       (unsigned long long)x.nprofiles, (unsigned long long)x.nsums,
+	       (unsigned long long)x.nrules, (unsigned long long)x.nannotations);
 	return ok && (!x.ndamaged ||
 		      err_set(e, ERR_FORMAT, "%llu profiles or sums are damaged and left out",
 			      (unsigned long long)x.ndamaged));

@@ -17,7 +17,7 @@ struct import {
 	struct store *s;
 	const char *folder;
 	bool is_empty; /* the store, at first */
-	uint64_t nprofiles, nsums, nrules;
+	uint64_t nprofiles, nsums, nrules, nannotations;
 	struct buf window; /* the one before, if it was put: what tells it from others */
 };
 
@@ -271,6 +271,42 @@ static bool import_rule(struct import *m, struct entry *x, struct err *e)
 	return true;
 }
 
+/* ---- annotations */
+
+/* It may have been imported before. */
+static bool is_said(struct import *m, struct entry *x, const struct store_annotation *new,
+		    bool *is_there, struct err *e)
+{
+	struct store_annotation_query at = { .from = new->time, .to = new->time };
+	struct store_annotations found;
+
+	*is_there = false;
+	if (!store_annotations(m->s, &at, &x->a, &found, e))
+		return false;
+	for (size_t i = 0; i < found.n; i++)
+		*is_there |= found.at[i].time == new->time &&str_eq(found.at[i].text, new->text) &&
+			     str_eq(found.at[i].service, new->service);
+	return true;
+}
+
+static bool import_annotation(struct import *m, struct entry *x, struct err *e)
+{
+	struct store_annotation new = { 0 };
+	bool is_there;
+
+	if (!text_of(&x->line, "annotation", &new.text, e) ||
+	    !number_of(&x->line, "time_ns", &new.time, e) ||
+	    !number_of(&x->line, "end_ns", &new.end, e) ||
+	    !text_of(&x->line, "service", &new.service, e) ||
+	    !text_of(&x->line, "tags", &new.tags, e) || !text_of(&x->line, "who", &new.who, e) ||
+	    !is_said(m, x, &new, &is_there, e))
+		return false;
+	if (is_there)
+		return true;
+	m->nannotations++;
+	return store_annotate(m->s, &new, e);
+}
+
 /* ---- all */
 
 static bool import_line(struct import *m, struct str line, struct err *e)
@@ -282,6 +318,8 @@ static bool import_line(struct import *m, struct str line, struct err *e)
 	ok = json_parse(&x.a, line, &x.line, e);
 	if (ok && json_member(&x.line, "rule"))
 		ok = import_rule(m, &x, e);
+	else if (ok && json_member(&x.line, "annotation"))
+		ok = import_annotation(m, &x, e);
 	else if (ok && json_member(&x.line, "sum"))
 		ok = import_window(m, &x, e);
 	else if (ok)
@@ -336,8 +374,9 @@ bool store_import(struct store *s, const struct store_params *params, const char
 	ok = ok && import_lines(&m, params, f, path.p, e);
 	if (f)
 		fclose(f);
-	printf("%llu profiles imported, %llu sums, %llu rules\n", (unsigned long long)m.nprofiles,
-	       (unsigned long long)m.nsums, (unsigned long long)m.nrules);
+	printf("%llu profiles imported, %llu sums, %llu rules, %llu annotations\n",
+	       (unsigned long long)m.nprofiles, (unsigned long long)m.nsums,
+	       (unsigned long long)m.nrules, (unsigned long long)m.nannotations);
 	buf_release(&path);
 	buf_release(&m.window);
 	return ok;

@@ -83,7 +83,8 @@ struct endpoint {
 			each(refusals) each(openapi) each(targets) each(capture)                  \
 				each(capture_state) each(unnamed) each(debuginfo) each(debugfile) \
 					each(regressions) each(regression) each(render)           \
-						each(render_diff) each(render_values)
+						each(render_diff) each(render_values)             \
+							each(annotations)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

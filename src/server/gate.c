@@ -182,13 +182,19 @@ static bool is_debuginfo(const struct visit *v)
 	return strcmp(v->route->path, "/api/1/debuginfo/*") == 0;
 }
 
+/* Words of a form. */
+static bool is_annotation(const struct visit *v)
+{
+	return strcmp(v->route->path, "/api/1/annotations") == 0;
+}
+
 static size_t max_body(const struct call *c)
 {
 	const struct visit *v = visit_of(c);
 
 	if (is_ingest(v) && is_debuginfo(v))
 		return (size_t)c->server->options->max_debuginfo;
-	if (is_ingest(v))
+	if (is_ingest(v) && !is_annotation(v))
 		return (size_t)c->server->options->max_body;
 	return is_symbolz(v) ? SYMBOLZ_BODY : SMALL_BODY;
 }
@@ -423,12 +429,12 @@ static bool is_query(const struct visit *v)
 /* Those that are answered without reading many profiles need not wait for those that are not. */
 static bool is_heavy(const struct visit *v)
 {
-	static const char *const light[] = {
-		"/api/0/version",      "/api/0/services",	  "/api/1/stats",
-		"/api/1/openapi.json", "/api/1/refusals",	  "/api/1/profiles/*",
-		"/api/1/targets",      "/api/1/capture/*",	  "/api/1/debuginfo",
-		"/api/1/debuginfo/*",  "/api/v1/status/buildinfo"
-	};
+	static const char *const light[] = { "/api/0/version",	   "/api/0/services",
+					     "/api/1/stats",	   "/api/1/openapi.json",
+					     "/api/1/refusals",	   "/api/1/profiles/*",
+					     "/api/1/targets",	   "/api/1/capture/*",
+					     "/api/1/debuginfo",   "/api/1/debuginfo/*",
+					     "/api/1/annotations", "/api/v1/status/buildinfo" };
 
 	if (!is_query(v))
 		return false;

@@ -7,7 +7,7 @@
 
 enum {
 	APPLICATION = 0x6b696c6e, /* "kiln" */
-	FORMAT = 4,		  /* of the schema; a change that old programs cannot read adds 1 */
+	FORMAT = 5,		  /* of the schema; a change that old programs cannot read adds 1 */
 	CACHE_KB = 4096,
 };
 
@@ -62,6 +62,11 @@ static const char *const steps[FORMAT] = {
 	[3] = "CREATE TABLE kept(row INTEGER PRIMARY KEY, ends INTEGER NOT NULL,"
 	      " data BLOB NOT NULL);"
 	      "CREATE TABLE kept_functions(first INTEGER PRIMARY KEY, data BLOB NOT NULL);",
+	/* see annotations.c; an id is never another's again */
+	[4] = "CREATE TABLE annotations(id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	      " time INTEGER NOT NULL, ends INTEGER NOT NULL, service BLOB NOT NULL,"
+	      " text BLOB NOT NULL, tags BLOB NOT NULL, who BLOB NOT NULL);"
+	      "CREATE INDEX annotations_by_time ON annotations(time);",
 };
 
 bool db_fail(struct db *db, struct err *e)

@@ -97,6 +97,16 @@ static struct cuts cuts_for(struct store *s, int64_t series, int64_t now)
 	return c;
 }
 
+int64_t keep_cut(struct store *s, struct str service, int64_t now)
+{
+	struct store_keep keep = s->params.keep;
+	struct cuts c;
+
+	rules_apply(&s->rules, service, &keep);
+	c = cuts_of(&keep, now);
+	return c.is_set[TIER_DAY] ? c.at[TIER_DAY] : INT64_MIN;
+}
+
 static bool age_series(struct store *s, int64_t series, int64_t now, struct keep_counts *n,
 		       struct err *e)
 {
@@ -431,7 +441,7 @@ static bool tidy(struct store *s, int64_t now, struct err *e)
 	if (!keep_make_tiers(s, now, &why) && !go_on(s, &why, &is_failed, e))
 		return false;
 	if (atomic_exchange(&k->is_age_wanted, false) || hour != k->last_hour) {
-		bool is_aged = age(s, now, &is_less, &why);
+		bool is_aged = age(s, now, &is_less, &why) && annotations_age(s, now, &why);
 
 		if (!is_aged && !go_on(s, &why, &is_failed, e))
 			return false;

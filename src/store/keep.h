@@ -30,6 +30,11 @@ void keeper_stop(struct store *s);
 /* It looks at once whether there is too much. */
 void keeper_wake(struct store *s);
 
+/* Nothing of a service, or "" for all that have no rule, is kept that is older than this. */
+int64_t keep_cut(struct store *s, struct str service, int64_t now);
+/* Drops those that are too old (annotations.c). */
+bool annotations_age(struct store *s, int64_t now, struct err *e);
+
 /* Makes the sums of windows that have ended, also those that have changed since. */
 bool keep_make_tiers(struct store *s, int64_t now, struct err *e);
 struct keep_counts {

@@ -346,6 +346,38 @@ bool store_drop_rule(struct store *s, struct str service, struct err *e);
 void store_rules(struct store *s, struct arena *a, struct store_rule **rules, size_t *n);
 bool store_rule_fits(struct str pattern, struct str name);
 
+/* ---- what is said of a time: a deployment, an outage */
+
+enum { STORE_MAX_ANNOTATIONS = 10000 };
+struct store_annotation {
+	int64_t id;
+	int64_t time, end; /* the same, if it is of a moment */
+	struct str text;
+	struct str service; /* "": of all */
+	struct str tags;    /* with commas between them */
+	struct str who;	    /* said so; "": nobody knows */
+};
+/* It is durable then, and has its id. Kept are the newest STORE_MAX_ANNOTATIONS, for as long as
+ * sums of a day of its service are. ERR_USAGE: a text that is empty, too long or no text, or a
+ * time that is not to be kept. */
+bool store_annotate(struct store *s, struct store_annotation *x, struct err *e);
+/* ERR_NOTFOUND: there is none. */
+bool store_drop_annotation(struct store *s, int64_t id, struct err *e);
+struct store_annotation_query {
+	int64_t from, to;   /* some of its time is within them */
+	struct str service; /* that, or all; "": any */
+	struct str tag;	    /* that it has; "": any */
+	size_t limit;	    /* 0: none */
+};
+struct store_annotations {
+	struct store_annotation *at;
+	size_t n;
+	bool has_more;
+};
+/* The newest first; they are in `a`. */
+bool store_annotations(struct store *s, const struct store_annotation_query *q, struct arena *a,
+		       struct store_annotations *found, struct err *e);
+
 /* What is otherwise done in the background, at once, and as if it were `now`: sums of minutes,
  * hours and days, and less of what is older than it is to be kept, or too much. */
 bool store_tidy(struct store *s, int64_t now, struct err *e);

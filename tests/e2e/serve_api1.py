@@ -467,6 +467,11 @@ def roles(server):
         equal(guarded.ask("/api/1/services")[0], 401)
         equal([status(t, "services") for t in (reads, writes, owns, unknown)], [200, 403, 200, 401])
         equal([status(t, "delete?query=service=x", "POST") for t in (reads, writes, owns)], [403, 403, 200])
+        equal([status(t, "annotations?text=a", "POST") for t in (reads, writes, owns)], [403, 200, 200])
+        equal([status(t, "annotations?id=1", "DELETE") for t in (reads, writes, owns)], [403, 403, 200])
+        may = [json.loads(guarded.ask("/api/1/annotations", headers={"Authorization": "Bearer " + t})[2]) for t in (reads, owns)]
+        equal([(m["may_add"], m["may_drop"]) for m in may], [(False, False), (True, True)])
+        equal([(a["text"], a["who"]) for a in may[0]["annotations"]], [("a", "owner")])
     finally:
         guarded.process.kill()
 
@@ -584,6 +589,38 @@ def stats(server):
     got = server.get("stats")
     equal((got["services"], got["series"], got["profiles"]), (2, 4, 8))
     equal((got["oldest"], got["newest"], got["full"]), ("2026-11-10T12:00:00Z", "2026-11-10T12:12:00Z", False))
+
+
+@check("annotations are said, found, dropped, and durable")
+def annotations(server):
+    own = Serve("annotated")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    say = lambda **p: own.get("annotations", "POST", urllib.parse.urlencode(p), form)["annotations"][0]
+    first = say(text="  deployed \u00fc <b> ", service="web", tags="deploy, eu", time="2026-11-10T12:00:00Z")
+    equal((first["text"], first["service"], first["tags"], first["time"], first["end"]),
+          ("deployed \u00fc <b>", "web", ["deploy", "eu"], "2026-11-10T12:00:00Z", None))
+    outage = say(text="outage", time="2026-11-10T13:00:00Z", end="2026-11-10T15:00:00Z")
+    recent = say(text="now")
+    equal(abs(datetime.datetime.fromisoformat(recent["time"][:19]) - datetime.datetime.utcnow()).total_seconds() < 60, True)
+    texts = lambda **p: [a["text"] for a in own.get("annotations", **p)["annotations"]]
+    equal(texts(), ["now", "outage", "deployed \u00fc <b>"])
+    equal(texts(from_="2026-11-10T14:00:00Z", to="2026-11-10T14:01:00Z"), ["outage"], "it lasts")
+    equal(texts(service="web", to="2026-11-11"), ["outage", "deployed \u00fc <b>"], "of all services is of each")
+    equal((texts(service="batch", to="2026-11-11"), texts(tag="eu")), (["outage"], ["deployed \u00fc <b>"]))
+    equal((texts(limit=1), own.get("annotations", limit=1)["more"]), (["now"], True))
+    for bad, why in (({}, "text is missing"), ({"text": "x" * 501}, "501 bytes"), ({"text": "a\nb"}, "control characters"), ({"text": "a", "tags": "a,,b"}, "empty"),
+                     ({"text": "a", "end": "now-1h"}, "before"), ({"text": "a", "time": "2100-01-01"}, "more than a year"), ({"text": "a", "color": "red"}, "no parameter")):
+        status, _, text = own.ask("/api/1/annotations", "POST", urllib.parse.urlencode(bad), form)
+        equal((status, why in text.decode()), (400, True), (bad, text))
+    equal(own.ask("/api/1/annotations", "POST", "text=" + "x" * 100000, form)[0], 413)
+    own.get("annotations", "DELETE", id=outage["id"])
+    equal(own.ask("/api/1/annotations?id=%d" % outage["id"], "DELETE")[0], 404)
+    equal(own.ask("/api/1/annotations", "DELETE")[0], 400)
+    own.process.kill()
+    own.process.wait()
+    again = Serve("annotated")
+    equal([a["text"] for a in again.get("annotations")["annotations"]], ["now", "deployed \u00fc <b>"])
+    again.process.kill()
 
 
 # ---- the manual

@@ -57,11 +57,12 @@ sum() {
 	sum 1 hour 1699999200 1699999201 1699999209
 	sum 2 day 1699920000 1699920001 1699920009
 	printf '{"rule":"shop","raw_ns":"3600000000000","minute_ns":"-1","hour_ns":"-1","day_ns":"0"}\n'
+	printf '{"annotation":"deployed \\"1.2\\"","time_ns":"1700000000000000000","end_ns":"1700000100000000000","service":"shop","tags":"deploy,eu","who":"ci"}\n'
 } >more/index.jsonl
-check "imports sums and rules" says "1 profiles imported, 2 sums, 1 rules" "$KILN" store import sums more
-check "sums are not imported twice" says "0 profiles imported, 0 sums, 1 rules" "$KILN" store import sums more
+check "imports sums and rules" says "1 profiles imported, 2 sums, 1 rules, 1 annotations" "$KILN" store import sums more
+check "sums are not imported twice" says "0 profiles imported, 0 sums, 1 rules, 0 annotations" "$KILN" store import sums more
 check "sums are checked" says "1 profiles and 2 sums read, 0 problems" "$KILN" store check sums
-check "exports sums and rules" says "1 profiles exported, 2 sums, 1 rules" "$KILN" store export sums again
+check "exports sums and rules" says "1 profiles exported, 2 sums, 1 rules, 1 annotations" "$KILN" store export sums again
 check "the index says the same" cmp more/index.jsonl again/index.jsonl
 for f in more/*.pb.gz; do
 	"$KILN" -raw "$f" >a 2>/dev/null

@@ -702,11 +702,13 @@ static void run_sql(struct place *p, const char *text)
 TEST(older_formats_are_brought_up_to_date_and_newer_ones_refused)
 {
 	static const char *const before[] = {
-		"DROP TABLE kept; DROP TABLE kept_functions; DROP TABLE rules;"
-		"ALTER TABLE profiles DROP COLUMN process; PRAGMA user_version=1",
-		"DROP TABLE kept; DROP TABLE kept_functions; DROP TABLE rules;"
-		"PRAGMA user_version=2",
-		"DROP TABLE kept; DROP TABLE kept_functions; PRAGMA user_version=3",
+		"DROP TABLE annotations; DROP TABLE kept; DROP TABLE kept_functions;"
+		"DROP TABLE rules; ALTER TABLE profiles DROP COLUMN process; PRAGMA user_version=1",
+		"DROP TABLE annotations; DROP TABLE kept; DROP TABLE kept_functions;"
+		"DROP TABLE rules; PRAGMA user_version=2",
+		"DROP TABLE annotations; DROP TABLE kept; DROP TABLE kept_functions;"
+		"PRAGMA user_version=3",
+		"DROP TABLE annotations; PRAGMA user_version=4",
 	};
 	const struct store_rule rule = { STR("api"), 1, 2, 3, 4, false };
 	struct store_params params = { 0 };
@@ -721,7 +723,7 @@ TEST(older_formats_are_brought_up_to_date_and_newer_ones_refused)
 		put(&p, "api", "cpu", "", 101 + (int64_t)i, "a 1\n");
 		assert_true(store_set_rule(p.store, &rule, &e));
 	}
-	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@102 api@103 ");
+	assert_string_equal(find_text(&p, &everything), "api@100 api@101 api@102 api@103 api@104 ");
 	run_sql(&p, "PRAGMA user_version=1000");
 	params.dir = p.dir;
 	assert_null(store_open(&params, &e));

@@ -1,12 +1,12 @@
 // A chart of values over time: lines or a stack of areas, with a window and a baseline that people drag or move by keys.
 import { h } from "../dom.js";
 import { oklch } from "../colors.js";
-import { cleanName } from "../format.js";
+import { FlagRow } from "./marks.js";
 import { timeText } from "./selection.js";
 
 const LEFT = 92,
 	RIGHT = 12,
-	TOP = 18,
+	TOP = 12,
 	BOTTOM = 24,
 	GOLDEN_ANGLE = 137.508,
 	LEAST_DRAG = 4;
@@ -67,7 +67,7 @@ export class TimeChart {
 	/**
 	 * @param {HTMLElement} host
 	 * @param {{label: string, theme: () => string, format: (level: number) => string, announce: (text: string) => void,
-	 *   onWindow: (kind: "window" | "base", range: [number, number] | null, isMore?: boolean) => void, onCursor: (i: number) => void}} options
+	 *   onWindow: (kind: "window" | "base", range: [number, number] | null, isMore?: boolean) => void, onCursor: (i: number) => void, onMarks: (marks: any[]) => void}} options
 	 * `isMore`: it is the window of before, made larger or smaller.
 	 */
 	constructor(host, options) {
@@ -84,6 +84,7 @@ export class TimeChart {
 			{ class: "time-chart", tabindex: 0, role: "application", "aria-roledescription": "timeline", "aria-label": `${options.label}. Arrows move, Shift with arrows selects, B makes it the baseline, Escape clears` },
 			this.canvas, this.marks.base, this.marks.window, this.line
 		);
+		this.flags = new FlagRow(host, options.onMarks);
 		host.append(this.element);
 		this.watch = new ResizeObserver(() => this.later());
 		this.watch.observe(this.element);
@@ -93,12 +94,13 @@ export class TimeChart {
 	destroy() {
 		this.watch.disconnect();
 		cancelAnimationFrame(this.frame);
+		this.flags.destroy();
 		this.element.remove();
 	}
 
 	// ---- data
 
-	/** {from, to, step, lines: [{name, points}], isStacked, overlay: line | null, markers: [{time, text}]}; levels are all of one unit. */
+	/** {from, to, step, lines: [{name, points}], isStacked, overlay: line | null, marks, as marksOf makes them}; levels are all of one unit. */
 	setData(data) {
 		const first = Math.floor(data.from / data.step) * data.step,
 			n = Math.max(1, Math.floor((data.to - first) / data.step) + 1);
@@ -114,6 +116,7 @@ export class TimeChart {
 				this.hasAny[i] |= Number(!Number.isNaN(values[i]));
 			}
 		this.cursor = Math.min(this.cursor, n - 1);
+		this.flags.set(data.marks);
 		this.draw();
 	}
 
@@ -193,7 +196,7 @@ export class TimeChart {
 			this.values.forEach((values, k) => this.drawLine(g, values, lineColor(this.options.theme(), this.data.lines[k].color), 1.5));
 		if (this.overlay)
 			this.drawLine(g, this.overlay, this.colors.strong, 2, [5, 3]);
-		this.drawMarkers(g);
+		this.drawMarks(g);
 		g.restore();
 		this.placeMarks();
 		this.drawMs = performance.now() - start;
@@ -309,21 +312,25 @@ export class TimeChart {
 		g.stroke();
 	}
 
-	drawMarkers(g) {
-		g.textAlign = "left";
-		for (const { time, text } of this.data.markers || []) {
+	/** Lines below the flags, and how long it was. */
+	drawMarks(g) {
+		g.strokeStyle = g.fillStyle = this.colors.warn;
+		g.lineWidth = 1;
+		for (const { kind, time, end } of this.data.marks) {
 			const x = Math.round(this.xOf(time)) + 0.5;
 
-			g.strokeStyle = this.colors.warn;
-			g.setLineDash([3, 3]);
+			g.setLineDash(kind === "version" ? [3, 3] : []);
 			g.beginPath();
 			g.moveTo(x, 0);
 			g.lineTo(x, this.height - BOTTOM);
 			g.stroke();
-			g.setLineDash([]);
-			g.fillStyle = this.colors.warn;
-			g.fillText(cleanName(text, 24), x + 4, 7);
+			if (!end)
+				continue;
+			g.globalAlpha = 0.14;
+			g.fillRect(x, 0, this.xOf(end) - x, this.height - BOTTOM);
+			g.globalAlpha = 1;
 		}
+		g.setLineDash([]);
 	}
 
 	placeMarks() {
@@ -341,6 +348,7 @@ export class TimeChart {
 			style.left = `${a}px`;
 			style.width = `${Math.max(1, b - a)}px`;
 		}
+		this.flags.place(time => this.xOf(time), LEFT, this.width - RIGHT);
 		this.line.hidden = this.cursor < 0;
 		if (this.cursor >= 0)
 			this.line.style.left = `${this.xOf(this.timeAt(this.cursor) + this.data.step / 2)}px`;

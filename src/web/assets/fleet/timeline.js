@@ -5,11 +5,11 @@ import { VirtualTable } from "../table.js";
 import { latest, pageNote } from "../pages.js";
 import { TimeChart, lineColor } from "./chart.js";
 import { addCondition, askAgain, durationText, fitSpan, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
+import { loadAnnotations, markText, marksOf, openAnnotate, openMarks } from "./marks.js";
 import { comparisons, loadVersions } from "./versions.js";
 
 const MOST_LINES = 20,
 	MOST_PROFILES = 500,
-	MOST_MARKERS = 12,
 	MOST_SUGGESTED = 50,
 	NO_LABEL = "(none)",
 	NO_LINES = "-"; // of "by": it is one line, although no service is chosen
@@ -69,6 +69,7 @@ function mountTimeline(element, ctx) {
 		namesKey = "",
 		list = null,
 		types = [],
+		services = [],
 		firsts = new Map(),
 		hasNames = false,
 		theme = ctx.theme,
@@ -120,7 +121,7 @@ function mountTimeline(element, ctx) {
 
 	async function loadNames(signal) {
 		const { service, query } = ctx.state;
-		const [services, found, labels] = await Promise.all([
+		const [all, found, labels] = await Promise.all([
 			ctx.api.get("services", { limit: 10000 }, { signal }),
 			ctx.api.get("types", { service, query }, { signal }),
 			ctx.api.get("labels", { service, query }, { signal }),
@@ -129,7 +130,8 @@ function mountTimeline(element, ctx) {
 		types = found.types.map(type => type.name);
 		firsts = new Map(found.types.map(type => [type.name, Date.parse(type.first) / 1000]));
 		hasNames = true;
-		fields.service.setNames(services.services.map(item => item.name));
+		services = all.services.map(item => item.name);
+		fields.service.setNames(services);
 		fields.type.setNames(types);
 		fields.by.setNames(["service", ...labels.labels.map(label => label.name)]);
 		update(ctx.state);
@@ -164,18 +166,19 @@ function mountTimeline(element, ctx) {
 		const start = performance.now(),
 			step = seriesStep(from, to, Math.max(200, plot.clientWidth || 800)),
 			params = { ...selection(state), step: `${step}s`, levels: true, sample_type: state.st };
-		const [series, overlay, versions] = await Promise.all([
+		const [series, overlay, versions, annotations] = await Promise.all([
 			ctx.api.get("series", { ...params, by: byOf(state), limit: MOST_LINES }, { signal }),
 			state.fn ? ctx.api.get("series", { ...params, function: state.fn }, { signal }) : null,
 			state.service ? loadVersions(ctx, state.service, signal) : null,
+			loadAnnotations(ctx, { from, to, service: state.service }, signal),
 		]);
 
 		data = {
 			from, to, step: series.step, total: series.total,
 			lines: series.lines.map((line, i) => ({ ...line, color: i })),
 			overlay: overlay?.lines.find(line => line.points.some(point => point[3])) || null,
-			versions,
-			markers: (versions?.list || []).map(version => ({ time: version.first, text: version.name })).filter(({ time }) => time > from && time < to).slice(-MOST_MARKERS),
+			versions, annotations,
+			marks: marksOf(annotations, versions, from, to),
 			queryMs: performance.now() - start,
 		};
 		show();
@@ -211,12 +214,13 @@ function mountTimeline(element, ctx) {
 					cursor = i;
 					showLegend();
 				},
+				onMarks: marks => openMarks(ctx, marks, data.annotations.may_drop, () => run(load)),
 			});
 			chart.setRanges({ window: rangeOf(state.w), base: rangeOf(state.b) });
 			chart.setData({ ...data, lines, isStacked: state.mode !== "lines" });
 			data.drawMs = chart.drawMs;
 		}
-		note.textContent = data.total > data.lines.length ? `The ${data.lines.length} highest of ${formatCount(data.total)} lines.` : state.fn && !data.overlay ? "No samples have this function." : "";
+		note.textContent = data.total > data.lines.length ? `The ${data.lines.length} highest of ${formatCount(data.total)} lines.` : state.fn && !data.overlay ? "No samples have this function." : data.annotations.more ? `The ${formatCount(data.annotations.list.length)} newest annotations.` : "";
 		showLegend();
 	}
 
@@ -236,28 +240,31 @@ function mountTimeline(element, ctx) {
 
 	/** The chart for those who cannot see it. */
 	function showTable(lines) {
-		const names = JSON.stringify(lines.map(line => [line.name, line.unit])),
-			rows = new Map();
+		const hasMarks = data.marks.length > 0,
+			names = JSON.stringify([hasMarks, lines.map(line => [line.name, line.unit])]),
+			rows = new Map(),
+			rowAt = time => rows.get(time) || rows.set(time, { time, levels: [], marks: [] }).get(time);
 
 		lines.forEach((line, k) => line.points.forEach(point => {
-			const row = rows.get(point[0]) || rows.set(point[0], { time: point[0], levels: [] }).get(point[0]);
-
-			row.levels[k] = point[3];
+			rowAt(point[0]).levels[k] = point[3];
 		}));
+		for (const mark of data.marks)
+			rowAt(Math.floor(Math.max(mark.time, data.from) / data.step) * data.step).marks.push(markText(mark));
 		if (table?.names !== names) {
 			clearPlot();
-			table = new VirtualTable(plot.appendChild(h("div", { class: "fill-body" })), ctx, tableOptions(lines));
+			table = new VirtualTable(plot.appendChild(h("div", { class: "fill-body" })), ctx, tableOptions(lines, hasMarks));
 			table.names = names;
 		}
 		table.setRows([...rows.values()]);
 	}
 
-	function tableOptions(lines) {
+	function tableOptions(lines, hasMarks) {
 		return {
 			label: "Values over time", file: "timeline", sort: [{ key: "time", down: true }], rowKey: row => row.time,
 			columns: [
 				{ key: "time", title: "Time", min: 170, get: row => row.time, text: row => timeText(row.time) },
 				...lines.map((line, k) => ({ key: `line${k}`, title: cleanName(line.name, 40) || "Value", number: true, width: 120, get: row => row.levels[k] ?? 0, text: row => (row.levels[k] === undefined ? "" : levelText(row.levels[k], line.unit, line.per_second)) })),
+				...(hasMarks ? [{ key: "marks", title: "Marks", min: 200, get: row => row.marks.join("; ") }] : []),
 			],
 		};
 	}
@@ -318,10 +325,17 @@ function mountTimeline(element, ctx) {
 			base && h("a", { class: "btn", href: openUrl("compare", seen(state, base), seen(state, shown)) }, "Compare with the baseline"),
 			textButton(["Compare…", icon("down")], openComparisons, "btn", { "aria-haspopup": "menu", "aria-expanded": "false" }),
 			h("a", { class: "btn", href: ctx.url("live", { st: state.st }) }, "Live"),
+			data?.annotations.may_add && textButton("Annotate…", annotate, "btn", { "aria-haspopup": "dialog" }),
 			window && [textButton("Zoom in", zoomIn, "btn"), textButton("Make it the baseline", makeBase, "btn"), textButton("Clear", clearWindows, "btn quiet")],
 			base && [h("span", { class: "base-text" }, h("strong", {}, "Baseline "), spanText(base)), window ? null : textButton("Clear", clearWindows, "btn quiet")],
 			!base && !window && h("span", { class: "muted" }, "Drag over the chart to choose a window, with Shift a baseline.")
 		);
+	}
+
+	/** Of the window, or of the cursor, or of now. */
+	function annotate() {
+		if (data?.annotations.may_add)
+			openAnnotate(ctx, rangeOf(ctx.state.w) || [cursor >= 0 && chart ? chart.timeAt(cursor) : Date.now() / 1000], services, () => run(load));
 	}
 
 	function openComparisons(event) {
@@ -464,14 +478,14 @@ function mountTimeline(element, ctx) {
 		update,
 		keys: {
 			b: makeBase, c: compare, Enter: () => (document.activeElement === chart?.element ? openPage("flamegraph") : false),
-			"+": zoomIn, "-": zoomOut, Escape: clearWindows,
+			n: annotate, "+": zoomIn, "-": zoomOut, Escape: clearWindows,
 		},
 		keyHelp: [
 			["ArrowLeft ArrowRight Home End", "Move along the chart"], ["Shift+ArrowLeft Shift+ArrowRight", "Choose a window"], ["b", "Make the window the baseline"],
-			["c", "Compare the window with the baseline"], ["Enter", "Flame graph of the window"], ["+ -", "Zoom into the window, and out"], ["Escape", "Clear window and baseline"],
+			["c", "Compare the window with the baseline"], ["Enter", "Flame graph of the window"], ["+ -", "Zoom into the window, and out"], ["n", "Annotate the window, or the time of the cursor"], ["Escape", "Clear window and baseline"],
 		],
 		get stats() {
-			return { lines: data?.lines.length, points: data?.lines.reduce((sum, line) => sum + line.points.length, 0), queryMs: data?.queryMs, drawMs: chart?.drawMs, rect: chart?.element.getBoundingClientRect().toJSON() };
+			return { marks: data?.marks.length, lines: data?.lines.length, points: data?.lines.reduce((sum, line) => sum + line.points.length, 0), queryMs: data?.queryMs, drawMs: chart?.drawMs, rect: chart?.element.getBoundingClientRect().toJSON() };
 		},
 		destroy() {
 			stop();

@@ -22,6 +22,7 @@ struct turns {
 	unsigned max, max_waiting;
 	vec(uint64_t) running;	      /* their clients */
 	vec(struct waiter *) waiting; /* in the order in which they came */
+	uint64_t last;		      /* client that was given a turn */
 };
 
 struct turns *turns_new(unsigned max, unsigned max_waiting)
@@ -82,18 +83,22 @@ static unsigned max_running(const struct turns *t)
 	return t->max > 1 ? t->max - 1 : t->max;
 }
 
-/* Whose client has fewest, and may have more. waiting.n: nobody's. */
+/* Whose client has fewest, and may have more; of several, not who was last: many of one client wait
+ * for each other, not others for all of them. waiting.n: nobody's. */
 static size_t find_next(const struct turns *t)
 {
 	size_t best = t->waiting.n;
 	unsigned fewest = max_running(t);
+	bool is_again = false;
 
 	for (size_t i = 0; i < t->waiting.n; i++) {
-		unsigned n = count_running(t, t->waiting.at[i]->client);
+		uint64_t client = t->waiting.at[i]->client;
+		unsigned n = count_running(t, client);
 
-		if (n < fewest) {
+		if (n < fewest || (n == fewest && is_again && client != t->last)) {
 			fewest = n;
 			best = i;
+			is_again = client == t->last;
 		}
 	}
 	return best;
@@ -105,7 +110,8 @@ static void grant(struct turns *t)
 
 	while (t->running.n < t->max && (best = find_next(t)) < t->waiting.n) {
 		t->waiting.at[best]->has_turn = true;
-		vec_push(&t->running, t->waiting.at[best]->client);
+		t->last = t->waiting.at[best]->client;
+		vec_push(&t->running, t->last);
 		remove_waiter(t, best);
 	}
 	pthread_cond_broadcast(&t->has_changed);

@@ -1,8 +1,9 @@
 /* turns.h - so many at a time, others wait, and nobody takes all of it.
  *
- * A turn that gets free goes to the client that has the fewest; the last one, if there are several,
- * to none that has all others. Whoever comes when all places to wait are taken takes that of the
- * client that has most. Threads: any number. */
+ * A turn that gets free goes to the client that has the fewest, and of several to one that was not
+ * the last to get one, so that one client's many wait for each other; the last turn, if there are
+ * several, to none that has all others. Whoever comes when all places to wait are taken takes that
+ * of the client that has most. Threads: any number. */
 #ifndef SERVER_TURNS_H
 #define SERVER_TURNS_H
 

@@ -171,10 +171,35 @@ TEST(who_waits_most_makes_room)
 	pthread_join(second.thread, NULL);
 	assert_false(second.got);
 	turns_give(t, STR("greedy"));
-	pthread_join(first.thread, NULL); /* none has any: the first that came */
+	pthread_join(modest.thread, NULL);
+	turns_give(t, STR("modest"));
+	pthread_join(first.thread, NULL);
+	assert_true(modest.got && first.got);
+	turns_free(t);
+}
+
+TEST(many_of_a_client_wait_for_each_other)
+{
+	struct turns *t = turns_new(1, 4);
+	struct asker bombs[2], other, modest;
+	unsigned running, waiting;
+
+	assert_true(turns_take(t, STR("greedy"), 0, NULL));
+	start(&bombs[0], t, "greedy", 1);
+	start(&bombs[1], t, "greedy", 2);
+	start(&other, t, "other", 3);
+	start(&modest, t, "modest", 4);
+	turns_give(t, STR("greedy"));
+	pthread_join(other.thread, NULL); /* not who was last */
+	turns_count(t, &running, &waiting);
+	assert_true(other.got && running == 1 && waiting == 3);
+	turns_give(t, STR("other"));
+	pthread_join(bombs[0].thread, NULL); /* the first of those who were not */
 	turns_give(t, STR("greedy"));
 	pthread_join(modest.thread, NULL);
-	assert_true(modest.got && first.got);
+	turns_give(t, STR("modest"));
+	pthread_join(bombs[1].thread, NULL);
+	assert_true(bombs[0].got && modest.got && bombs[1].got);
 	turns_free(t);
 }
 

@@ -72,6 +72,9 @@ int http_listen(const char *host, uint16_t port, struct err *e)
 		return open_any(port, e);
 	snprintf(service, sizeof(service), "%u", port);
 	failure = getaddrinfo(host, service, &hints, &all);
+	/* A bare container may have no /etc/hosts to say so. */
+	if (failure && !strcmp(host, "localhost"))
+		failure = getaddrinfo("127.0.0.1", service, &hints, &all);
 	if (failure) {
 		err_set(e, ERR_IO, "listen tcp: lookup %s: no such host", host);
 		return -1;

@@ -763,6 +763,18 @@ def no_library(server):
     assert "install the package libmicrohttpd12" in done.stderr, done.stderr
 
 
+@check("localhost is known where no /etc/hosts names it")
+def no_hosts(server):
+    alone = ["unshare", "-rm", "sh", "-c", "for f in hosts resolv.conf; do mount --bind /dev/null /etc/$f || exit 9; done; exec \"$@\"", "sh"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        return print("# SKIP this machine lets nobody mount")
+    it = subprocess.Popen([*alone, KILN, "-no_browser", "-http=localhost:", DATA + "/worked_a.pb"], stderr=subprocess.PIPE, text=True)
+    line = it.stderr.readline()
+    it.terminate()
+    it.communicate()
+    assert line.startswith("Serving web UI on http://localhost:"), line
+
+
 @check("-ui_dir: files from a directory")
 def ui_dir(server):
     where = tempfile.mkdtemp(dir=TMP)

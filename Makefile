@@ -132,12 +132,14 @@ $(OUT)/web/assets.inc: src/web/assets src/web/assets/fleet $(WEB_ASSETS) tools/a
 	@mkdir -p $(@D)
 	$(Q)tools/assets.sh $(WEB_ASSETS) > $@
 
-# What kubectl kiln install applies: the resources of the kustomization, in its order.
+# What kubectl kiln install applies: the resources of the kustomization, in its order; and what --scrape adds.
 MANIFESTS := $(addprefix packaging/kubernetes/,$(shell sed -n 's/^  - \(.*\.yaml\)$$/\1/p' packaging/kubernetes/kustomization.yaml))
-$(OUT)/src/cmd/kubectl_install.o: | $(OUT)/cmd/manifests.inc
+$(OUT)/src/cmd/kubectl_install.o: | $(OUT)/cmd/manifests.inc $(OUT)/cmd/scrape.inc
 $(OUT)/cmd/manifests.inc: packaging/kubernetes/kustomization.yaml $(MANIFESTS)
+$(OUT)/cmd/scrape.inc: packaging/kubernetes/scrape.yaml
+$(OUT)/cmd/manifests.inc $(OUT)/cmd/scrape.inc:
 	@mkdir -p $(@D)
-	$(Q)cat $(MANIFESTS) | od -An -v -tx1 | sed 's/ \(..\)/0x\1,/g' > $@
+	$(Q)cat $(filter-out %kustomization.yaml,$^) | od -An -v -tx1 | sed 's/ \(..\)/0x\1,/g' > $@
 
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"

@@ -14,7 +14,7 @@ struct kubectl_options {
 	const char *old, *new, *old_from, *old_to;
 	const char *output_dir, *labels, *image, *output;
 	int64_t limit;
-	bool no_browser, dry_run, help;
+	bool no_browser, dry_run, scrape, help;
 };
 
 /* One call of a command. */

@@ -10,6 +10,15 @@ static const unsigned char manifests[] = {
 #include "cmd/manifests.inc"
 };
 
+static const unsigned char scrape_manifests[] = {
+#include "cmd/scrape.inc"
+};
+
+/* Lines of manifests that begin with the first count only with --scrape, those that end with the
+ * second only without. */
+#define ONLY_WITH_SCRAPE "#scrape "
+#define ONLY_WITHOUT_SCRAPE " # not with --scrape"
+
 #define IMAGE "image: "
 #define CRON_JOB "apiVersion: batch/v1\nkind: CronJob"
 #define OLD_CRON_JOB "apiVersion: batch/v1beta1\nkind: CronJob"
@@ -52,12 +61,40 @@ static void replace_all(struct buf *text, struct str old, struct str new)
 	*text = out;
 }
 
+static void put_line_for_scrape(struct buf *out, struct str line)
+{
+	size_t at = str_find(line, STR(ONLY_WITH_SCRAPE));
+
+	if (str_has_suffix(line, STR(ONLY_WITHOUT_SCRAPE)))
+		return;
+	if (at != STR_NONE) {
+		buf_add(out, line.p, at);
+		line = str_from(line, at + strlen(ONLY_WITH_SCRAPE));
+	}
+	buf_str(out, line);
+	buf_char(out, '\n');
+}
+
+static void make_scrape(struct buf *text)
+{
+	struct buf out = { 0 };
+	struct str rest = buf_view(text);
+
+	while (rest.n)
+		put_line_for_scrape(&out, str_cut(&rest, '\n'));
+	buf_add(&out, scrape_manifests, sizeof(scrape_manifests));
+	buf_release(text);
+	*text = out;
+}
+
 /* With another image, if one is given, and as the cluster has it. */
 static void put_manifests(struct kubectl *k, struct buf *out)
 {
 	struct buf image = { 0 };
 
 	buf_add(out, manifests, sizeof(manifests));
+	if (k->options.scrape)
+		make_scrape(out);
 	buf_printf(&image, IMAGE "%s", k->options.image);
 	if (*k->options.image)
 		replace_all(out, STR(IMAGE "kiln:latest"), buf_view(&image));

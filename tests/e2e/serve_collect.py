@@ -351,6 +351,10 @@ def installs():
     other = plugin("install", "--dry-run", "--image", "my/kiln:2").stdout
     equal(other, want.replace("image: kiln:latest", "image: my/kiln:2"))
     assert other.count("image: my/kiln:2") == 2
+    scrape = plugin("install", "--dry-run", "--scrape").stdout
+    assert scrape.endswith(open(ROOT + "/packaging/kubernetes/scrape.yaml").read())
+    assert "#scrape" not in scrape and "not with" not in scrape and scrape.count("automountServiceAccountToken: true") == 2, scrape
+    assert "            - --config=/etc/kiln/kiln.yaml\n" in scrape and "automountServiceAccountToken: false" not in scrape, scrape
     assert "no name of an image" in plugin("install", "--dry-run", "--image", "a b", status=2).stderr
 
 

@@ -245,15 +245,22 @@ def proxies():
        "capture through the proxy, where there is no port-forward", it.both)
 
 
+def accepts(*args):
+    """What install prints, which kubectl takes all of."""
+    text = run("kubectl", "kiln", "install", "--dry-run", *args).stdout
+    it = run("kubectl", "apply", "--dry-run=server", "-f", "-", stdin=text)
+    ok(it.returncode == 0 and len(it.stdout.splitlines()) == text.count("\nkind: "), " ".join(["kubectl accepts all manifests", *args]),
+       it.both)
+    return text
+
+
 def roles():
     """The manifests' roles are enough, and not too much."""
-    text = run("kubectl", "kiln", "install", "--dry-run").stdout
+    cluster.namespace("kiln")
+    text = accepts()
     is_old = "cronjobs" not in cluster.send("GET", "/apis/batch/v1", raw=True).decode()
     ok(("batch/v1beta1" if is_old else "batch/v1") + "\nkind: CronJob" in text, "cron jobs are as this server has them", text)
-    cluster.namespace("kiln")
-    it = run("kubectl", "apply", "--dry-run=server", "-f", "-", stdin=text)
     kinds = re.findall(r"^kind: (\w+)$", text, re.M)
-    ok(it.returncode == 0 and len(it.stdout.splitlines()) == len(kinds), "kubectl accepts all manifests", it.both)
     it = run("kubectl", "kustomize", ROOT + "/packaging/kubernetes")
     ok(it.returncode == 0 and sorted(re.findall(r"^kind: (\w+)$", it.stdout, re.M)) == sorted(kinds), "and so does kustomize", it.both)
     it = run("kubectl", "kiln", "install")
@@ -276,6 +283,73 @@ def roles():
     target.close()
 
 
+def allowed(*what):
+    return run("kubectl", "auth", "can-i", *what, "-A", "--as", "system:serviceaccount:kiln:kiln").stdout.strip()
+
+
+def spec(kind):
+    return json.loads(run("kubectl", "get", kind, "-n", "kiln", "-o", "json").stdout)
+
+
+def has_token():
+    return (spec("serviceaccount/kiln")["automountServiceAccountToken"],
+            spec("deployment/kiln")["spec"]["template"]["spec"]["automountServiceAccountToken"])
+
+
+def in_pod():
+    """How to start a program where a pod of the account kiln would be, and with what in its environment."""
+    made = cluster.send("POST", "/api/v1/namespaces/kiln/serviceaccounts/kiln/token", {"spec": {}})
+    account = TMP + "/account"
+    os.mkdir(account)
+    shutil.copy(cluster.file("ca.crt"), account)
+    for name, text in (("token", made["status"]["token"]), ("namespace", "kiln")):
+        with open(account + "/" + name, "w") as out:
+            out.write(text)
+    script = ('cd "$1" && mount -t tmpfs none /run && mkdir -p /var/run/secrets/kubernetes.io/serviceaccount && '
+              'cp * /var/run/secrets/kubernetes.io/serviceaccount && shift && exec "$@"')
+    return (["unshare", "-rm", "sh", "-c", script, "sh", account],
+            {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)})
+
+
+def scrapes():
+    """What --scrape installs is enough for a server that follows pods, and not too much."""
+    ok(allowed("list", "pods") == "no" and has_token() == (False, False), "the server may do nothing")
+    before, env = in_pod()
+    if run(*before, "true").returncode:
+        return ok(True, "# SKIP a server in a pod: this machine lets nobody mount")
+    cluster.namespace("followed")
+    target = Target()
+    cluster.pod("web-1", "followed", annotations(target.port, "followed", profiles="heap", auth_secret="pprof"))
+    accepts("--scrape")
+    it = run("kubectl", "kiln", "install", "--scrape")
+    ok(it.returncode == 0 and "kiln-scrape created" in it.stdout and "configmap/kiln created" in it.stdout, "install --scrape", it.both)
+    ok(has_token() == (True, True) and spec("cronjob/kiln-collect")["spec"]["suspend"] is True,
+       "the server has a token, and nobody collects", (has_token(), spec("cronjob/kiln-collect")))
+    ok([allowed(verb, "pods") for verb in ("get", "list", "watch", "delete")] == ["yes", "yes", "yes", "no"] and
+       allowed("get", "secrets") == "no" and allowed("get", "configmaps") == "no", "it may look at pods, and that is all")
+    container = spec("deployment/kiln")["spec"]["template"]["spec"]["containers"][0]
+    mount = next(m["mountPath"] for m in container["volumeMounts"] if m["name"] == "config")
+    config, = [a[len("--config="):] for a in container["args"] if a.startswith("--config=")]
+    text = spec("configmap/kiln")["data"][os.path.relpath(config, mount)]
+    with open(TMP + "/scrape.yaml", "w") as out:
+        out.write(text.replace("interval: 60s", "interval: 1s"))
+    follower = lib.Server("--config", TMP + "/scrape.yaml", before=before, env=env)
+    view = lambda: follower.get("/api/1/targets")[1]["jobs"][0]
+    problem = lambda: " ".join(t["problem"] for t in view()["targets"] if "followed" in json.dumps(t))
+    ok(until(lambda: "forbidden" in problem()), "it follows pods; secrets it may not read", view())
+    data = {"data": {"token": base64.b64encode(b"open-sesame").decode()}}
+    cluster.send("POST", "/api/v1/namespaces/followed/secrets", {"metadata": {"name": "pprof"}, **data})
+    run("kubectl", "create", "role", "kiln-secret", "-n", "followed", "--verb=get", "--resource=secrets", "--resource-name=pprof")
+    run("kubectl", "create", "rolebinding", "kiln-secret", "-n", "followed", "--role=kiln-secret", "--serviceaccount=kiln:kiln")
+    ok(until(lambda: stored(follower, "followed")) and target.headers.get("Authorization") == "Bearer open-sesame",
+       "until a role says which", (view(), target.headers))
+    follower.stop()
+    target.close()
+    it = run("kubectl", "kiln", "install")
+    ok(it.returncode == 0 and has_token() == (False, False) and not spec("cronjob/kiln-collect")["spec"].get("suspend"),
+       "install without it takes the token back", it.both)
+
+
 go_and_c()
 chosen()
 containers()
@@ -285,4 +359,5 @@ secrets()
 captures()
 proxies()
 roles()
+scrapes()
 done()

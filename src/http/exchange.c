@@ -84,6 +84,7 @@ void exchange_on_completed(void *server, struct MHD_Connection *connection, void
 	if (x->server->params.done)
 		x->server->params.done(x->server->params.ctx, &x->call, &x->sent);
 	peer_set_deadline(server, x->peer, clock_now_ms(), 0, 0); /* for the next request */
+	stream_forget(x);
 	http_content_drop(x->reply.content);
 	buf_release(&x->body);
 	arena_rewind(&x->call.arena);

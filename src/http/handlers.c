@@ -89,6 +89,7 @@ static void *run_watcher(void *server)
 	pthread_mutex_lock(&s->lock);
 	while (!s->is_stopping) {
 		peers_shut_late(s);
+		streams_cut_gone(s);
 		if (!s->running.n) {
 			wait_for_running(s);
 			continue;

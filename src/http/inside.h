@@ -1,6 +1,6 @@
 /* inside.h - what the files of the server share: connections (accept.c, peers.c), requests and
- * their bodies (exchange.c), replies (replies.c), the threads that run handlers (handlers.c), start
- * and end (server.c).
+ * their bodies (exchange.c), replies (replies.c, stream.c), the threads that run handlers
+ * (handlers.c), start and end (server.c).
  *
  * A peer lives as long as its connection, an exchange from the first line of a request to the end
  * of its reply. Both belong to the thread of libmicrohttpd that has the connection, except that an
@@ -69,6 +69,7 @@ struct http_server {
 	pthread_cond_t has_waiting, has_running;
 	exchanges waiting, running;
 	vec(struct peer *) peers;
+	vec(struct http_stream *) streams; /* that are being sent */
 	struct http_server_stats stats;
 	size_t ndealt, nclosed; /* connections, ever */
 	size_t nshut;		/* of the peers */
@@ -88,6 +89,8 @@ struct http_server {
  * many for it. */
 void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_ms, size_t nbytes,
 		       size_t held_bytes);
+/* The same of a stream, of which so many bytes are held, from now on. Called with the lock. */
+void peer_renew_deadline(struct http_server *s, struct peer *peer, size_t held_bytes);
 /* Called with the lock. */
 void peers_shut_late(struct http_server *s);
 /* libmicrohttpd has opened a connection, or has closed one. */
@@ -115,6 +118,16 @@ void exchange_on_completed(void *server, struct MHD_Connection *connection, void
 
 enum MHD_Result exchange_send(struct exchange *x);
 void exchange_say(struct http_reply *r, int status, const char *text);
+
+/* ---- stream.c */
+
+struct MHD_Response *stream_response(struct exchange *x);
+/* The exchange is over. */
+void stream_forget(struct exchange *x);
+/* Called with the lock. */
+void streams_cut_gone(struct http_server *s);
+/* All of them, as if who writes them had. */
+void streams_end(struct http_server *s);
 
 /* ---- handlers.c */
 

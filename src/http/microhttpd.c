@@ -17,6 +17,7 @@ bool microhttpd_load(struct microhttpd *m, struct err *e)
 		{ "MHD_lookup_connection_value", &m->lookup },
 		{ "MHD_get_connection_info", &m->info },
 		{ "MHD_create_response_from_buffer_with_free_callback_cls", &m->response },
+		{ "MHD_create_response_from_callback", &m->stream },
 		{ "MHD_add_response_header", &m->header },
 		{ "MHD_queue_response", &m->queue },
 		{ "MHD_destroy_response", &m->forget },

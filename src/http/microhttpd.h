@@ -18,6 +18,7 @@ struct microhttpd {
 	__typeof__(MHD_lookup_connection_value) *lookup;
 	__typeof__(MHD_get_connection_info) *info;
 	__typeof__(MHD_create_response_from_buffer_with_free_callback_cls) *response;
+	__typeof__(MHD_create_response_from_callback) *stream;
 	__typeof__(MHD_add_response_header) *header;
 	__typeof__(MHD_queue_response) *queue;
 	__typeof__(MHD_destroy_response) *forget;

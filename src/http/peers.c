@@ -24,6 +24,14 @@ void peer_set_deadline(struct http_server *s, struct peer *peer, int64_t start_m
 	pthread_mutex_unlock(&s->lock);
 }
 
+void peer_renew_deadline(struct http_server *s, struct peer *peer, size_t held_bytes)
+{
+	peer->since_ms = clock_now_ms();
+	peer->held_bytes = held_bytes;
+	if (!peer->is_shut)
+		peer->deadline_ms = peer->since_ms + (int64_t)s->params.patience_s * 1000;
+}
+
 /* libmicrohttpd then finds that it is gone. */
 static void shut_peer(struct http_server *s, struct peer *peer)
 {

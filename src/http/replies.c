@@ -46,6 +46,13 @@ static struct MHD_Response *make_response(struct exchange *x, unsigned *status)
 	return response;
 }
 
+static struct MHD_Response *make_stream(struct exchange *x, unsigned *status)
+{
+	*status = (unsigned)x->reply.status;
+	x->sent = (struct http_sent){ .status = x->reply.status };
+	return stream_response(x);
+}
+
 /* Whom we know by a certificate that may not be good any more comes again to show it. */
 static bool is_outdated(struct http_server *s, const struct peer *peer)
 {
@@ -57,7 +64,8 @@ enum MHD_Result exchange_send(struct exchange *x)
 	struct http_server *s = x->server;
 	enum MHD_Result result;
 	unsigned status;
-	struct MHD_Response *response = make_response(x, &status);
+	struct MHD_Response *response =
+		x->reply.stream ? make_stream(x, &status) : make_response(x, &status);
 
 	if (!response)
 		return MHD_NO;

@@ -117,6 +117,7 @@ void http_server_stats(struct http_server *s, struct http_server_stats *out)
 	out->nopen = s->peers.n;
 	out->nwaiting = s->waiting.n;
 	out->nrunning = s->running.n;
+	out->nstreams = s->streams.n;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -126,6 +127,7 @@ void http_server_drain(struct http_server *s, int64_t max_ms)
 	bool is_busy;
 
 	atomic_store(&s->is_draining, true);
+	streams_end(s);
 	acceptor_quiesce(s);
 	shutdown(s->fd, SHUT_RDWR); /* else the kernel would go on to take connections */
 	do {
@@ -139,12 +141,14 @@ void http_server_stop(struct http_server *s)
 {
 	acceptor_quiesce(s);
 	handlers_stop(s);
+	streams_end(s);
 	acceptor_stop(s);
 	if (s->fd >= 0)
 		close(s->fd);
 	vec_release(&s->waiting);
 	vec_release(&s->running);
 	vec_release(&s->peers);
+	vec_release(&s->streams);
 	free(s->handlers);
 	http_tls_release(&s->tls);
 	pthread_cond_destroy(&s->has_waiting);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "http/content.h"
+#include "http/stream.h"
 #include "http/target.h"
 
 struct http_call {
@@ -54,6 +55,7 @@ enum { HTTP_REPLY_HEADERS = 8 };
 struct http_reply {
 	int status;
 	struct http_content *content; /* its own reference; NULL: an empty body */
+	struct http_stream *stream;   /* or NULL: what goes on, instead of the content */
 	size_t nheaders;
 	const char *headers[HTTP_REPLY_HEADERS][2]; /* live as long as the call */
 };
@@ -106,6 +108,7 @@ bool http_server_reload(struct http_server *s, bool only_changed, bool *is_new, 
 struct http_server_stats {
 	uint64_t nopen, nwaiting,
 		nrunning; /* connections; calls for a thread; calls that have one */
+	uint64_t nstreams;
 	uint64_t naccepted;
 	uint64_t nlate;	  /* shut because they were too slow */
 	uint64_t nshed;	  /* shut to make room for others */

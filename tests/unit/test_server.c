@@ -262,3 +262,162 @@ TEST(who_holds_memory_for_long_gives_it_back)
 	close(large);
 	http_server_stop(s);
 }
+
+/* ---- answers that go on */
+
+enum { MAX_UNREAD = 64 << 10, NSTREAMS = 40 };
+
+struct writer {
+	struct http_server *server;
+	struct http_stream *at[NSTREAMS];
+	atomic_int n;
+};
+
+static void handle_stream(void *ctx, struct http_call *call, struct http_reply *reply)
+{
+	struct writer *w = ctx;
+	struct http_stream *s = http_stream_new(call, MAX_UNREAD);
+
+	reply->status = 200;
+	reply->stream = s;
+	w->at[atomic_load(&w->n)] = s;
+	atomic_fetch_add(&w->n, 1);
+}
+
+static void start_streams(struct writer *w)
+{
+	struct http_server_params params = { .host = "127.0.0.1",
+					     .admit = admit,
+					     .handle = handle_stream,
+					     .ctx = w,
+					     .handlers = 1 };
+	struct err e;
+
+	*w = (struct writer){ .server = http_server_start(&params, &e) };
+	assert_non_null(w->server);
+}
+
+static int open_stream(struct writer *w)
+{
+	int fd = connect_to(w->server), before = atomic_load(&w->n);
+
+	say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	for (int i = 0; i < 2000 && atomic_load(&w->n) == before; i++)
+		usleep(5000);
+	assert_int_equal(atomic_load(&w->n), before + 1);
+	return fd;
+}
+
+/* Reads until `text` has come. */
+static bool comes(int fd, const char *text)
+{
+	char bytes[8192];
+	size_t n = 0;
+
+	while (n < sizeof(bytes) - 1) {
+		struct pollfd p = { fd, POLLIN, 0 };
+		ssize_t got = poll(&p, 1, 20000) == 1
+				      ? recv(fd, bytes + n, sizeof(bytes) - 1 - n, 0)
+				      : -1;
+
+		if (got <= 0)
+			return false;
+		n += (size_t)got;
+		bytes[n] = '\0';
+		if (strstr(bytes, text))
+			return true;
+	}
+	return false;
+}
+
+/* With one handler: who holds it would keep the others out. */
+TEST(streams_take_no_threads)
+{
+	struct writer w;
+	int fds[NSTREAMS];
+
+	start_streams(&w);
+	for (int i = 0; i < NSTREAMS; i++)
+		fds[i] = open_stream(&w);
+	for (int round = 0; round < 3; round++) {
+		for (int i = NSTREAMS - 1; i >= 0; i--)
+			assert_true(http_stream_write(w.at[i], STR("one more\n")));
+		for (int i = 0; i < NSTREAMS; i++)
+			assert_true(comes(fds[i], "one more\n"));
+	}
+	for (int i = 0; i < NSTREAMS; i++) {
+		http_stream_end(w.at[i]);
+		assert_true(comes(fds[i], "0\r\n\r\n")); /* the last chunk */
+		close(fds[i]);
+	}
+	http_server_stop(w.server);
+}
+
+static bool ends_soon(struct http_stream *s, struct str bytes)
+{
+	double begin = now();
+
+	while (now() - begin < 20) {
+		if (!http_stream_write(s, bytes))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+TEST(a_stream_that_nobody_reads_is_cut)
+{
+	static char bytes[MAX_UNREAD / 4];
+	struct http_server_stats stats;
+	struct writer w;
+	int fd;
+
+	start_streams(&w);
+	fd = open_stream(&w);
+	assert_true(ends_soon(w.at[0], (struct str){ bytes, sizeof(bytes) }));
+	http_server_stats(w.server, &stats);
+	assert_int_equal(stats.nlate, 1);
+	http_stream_end(w.at[0]);
+	close(fd);
+	http_server_stop(w.server);
+}
+
+TEST(who_reads_a_stream_and_goes_is_noticed)
+{
+	struct http_server_stats stats = { .nstreams = 1 };
+	struct writer w;
+	int fd;
+
+	start_streams(&w);
+	fd = open_stream(&w);
+	assert_true(http_stream_write(w.at[0], STR("hello")));
+	assert_true(comes(fd, "hello"));
+	close(fd);
+	for (int i = 0; i < 2000 && stats.nstreams; i++) {
+		usleep(5000);
+		http_server_stats(w.server, &stats);
+	}
+	assert_int_equal(stats.nstreams, 0);
+	assert_false(http_stream_write(w.at[0], STR("")));
+	http_stream_end(w.at[0]);
+	http_server_stop(w.server);
+}
+
+TEST(streams_end_with_their_server)
+{
+	struct writer w;
+	double begin;
+	int fd;
+
+	start_streams(&w);
+	fd = open_stream(&w);
+	assert_true(http_stream_write(w.at[0], STR("hello")));
+	begin = now();
+	http_server_drain(w.server, 20000);
+	assert_true(now() - begin < 10);
+	assert_true(comes(fd, "0\r\n\r\n"));
+	assert_false(http_stream_write(w.at[0], STR("more")));
+	http_stream_end(w.at[0]);
+	close(fd);
+	http_server_stop(w.server);
+}

@@ -358,6 +358,17 @@ def installs():
     assert "no name of an image" in plugin("install", "--dry-run", "--image", "a b", status=2).stderr
 
 
+def starts_as_installed():
+    for more in ([], ["--scrape"]):
+        text = plugin("install", "--dry-run", *more).stdout
+        args = re.search(r"args:\n +- serve\n((?: +#?.*--.*\n)+)", text)[1]
+        args = [a for a in re.findall(r"^ +- (--.*)$", args, re.M) if not re.match("--(data|listen|config)=", a)]
+        equal(args, ["--insecure", "--max-memory=512MB", "--max-disk=18GB"])
+        it = lib.Server(*args, listen=":0")
+        equal([it.ask(path)[0] for path in ("/healthz", "/readyz")], [200, 200])
+        equal(it.stop(), 0)
+
+
 def helps():
     done = plugin("--help")
     assert "usage: kubectl kiln COMMAND" in done.stdout and "capture" in done.stdout
@@ -389,5 +400,6 @@ check("get, with times of all kinds", gets)
 check("load, of types of all kinds", loads)
 check("top, diff and flame", tops_and_diffs)
 check("install prints the manifests", installs)
+check("the server takes the arguments of the manifests", starts_as_installed)
 check("help and completion", helps)
 lib.done()

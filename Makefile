@@ -7,6 +7,7 @@
 # make soak       browsers and 50 clients on the web page, a program under the agent that is asked for its
 #                 profiles, and days of a fleet in the store, for SECONDS=30 each; nothing may fail or grow
 # make live       profiles of real servers out of Debian: Go's against go tool pprof, others under the agent, all scraped
+# make image      a container image, by packaging/Dockerfile but without docker; and tries it as a cluster runs it
 # make lint       layers, format, cppcheck          make format     clang-format in place
 # make fuzz       each fuzzer for SECONDS=30        make bench      against go tool pprof; QUICK=1
 # make install    PREFIX=/usr/local DESTDIR= PPROF=1 (also as "pprof")
@@ -227,6 +228,13 @@ live: build/kiln build/libkiln.so build/release/examples/shop
 	KILN=$(abspath build/kiln) AGENT=$(abspath build/libkiln.so) prove --failures --comments --exec '' tests/live/agent
 	KILN=$(abspath build/kiln) SHOP=$(abspath build/release/examples/shop) prove --failures --comments --exec '' tests/live/scrape
 
+# As root.
+image: build/kiln
+	@tools/deps.sh image
+	tools/image.sh build/image
+	CONTAINERS_STORAGE_CONF=$(abspath build/image/storage.conf) KILN=$(abspath build/kiln) \
+		prove --failures --comments --exec '' tests/image/run
+
 lint: $(OUT)/src/agent/signal.o
 	@tools/deps.sh lint
 	@echo "  signal calls"; tools/signal_calls.sh $<
@@ -292,5 +300,5 @@ clean:
 	rm -rf build
 
 .DELETE_ON_ERROR:
-.PHONY: all deps run test check check-serve check-agent check-kube kube-apiserver browser soak live lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check check-serve check-agent check-kube kube-apiserver browser soak live image lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

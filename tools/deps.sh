@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the named jobs need, if any is missing.
-# Usage: tools/deps.sh build|test|browser|kube|live|lint|fuzz|difftest|bench ...
+# Usage: tools/deps.sh build|test|browser|kube|live|image|lint|fuzz|difftest|bench ...
 set -eu
 
 need=
@@ -29,6 +29,7 @@ for job; do
 		need="$need etcd-server influxdb prometheus"
 		need="$need g++ redis-server redis-tools nginx-light wrk postgresql"
 		;;
+	image) need="$need buildah podman runc debootstrap perl python3 python3-yaml curl" ;;
 	lint) need="$need clang-format cppcheck" ;;
 	fuzz) need="$need clang libclang-rt-14-dev" ;;
 	difftest) need="$need python3 binutils llvm graphviz g++ libc6-dbg libgoogle-perftools4" ;;

@@ -310,10 +310,11 @@ static void set_proxy(struct call *call, const char *url)
 	struct str host = host_of(url);
 	const char *proxy = getenv("HTTP_PROXY");
 
-	if (call->q->proxy)
+	if (call->q->proxy) {
 		call->c->set(call->curl, CURLOPT_PROXY, call->q->proxy);
-	else if (call->q->is_direct || str_eq(host, STR("localhost")) ||
-		 str_has_prefix(host, STR("127.")) || str_eq(host, STR("::1")))
+		call->c->set(call->curl, CURLOPT_NOPROXY, ""); /* whatever NO_PROXY says */
+	} else if (call->q->is_direct || str_eq(host, STR("localhost")) ||
+		   str_has_prefix(host, STR("127.")) || str_eq(host, STR("::1")))
 		call->c->set(call->curl, CURLOPT_PROXY, "");
 	else if (str_eq(scheme_of(url), STR("http")) && is_given(proxy) && !getenv("http_proxy") &&
 		 !getenv("REQUEST_METHOD"))

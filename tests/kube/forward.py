@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""A way to a pod's port through a real API server: WebSockets to Kubernetes' own port-forward, and the proxy."""
+"""A way to a pod's port through a real API server: WebSockets to Kubernetes' own port-forward, and the proxy; and all of
+it through an HTTP proxy of the kubeconfig."""
+import base64
 import hashlib
 import http.server
+import json
 import os
 import socket
+import socketserver
 import subprocess
 import threading
 import time
@@ -40,6 +44,56 @@ def serve(address):
     server = http.server.ThreadingHTTPServer((address, 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
+
+
+class ProxyHandler(socketserver.StreamRequestHandler):
+    """CONNECT, and no more."""
+
+    def handle(self):
+        method, where, _ = self.rfile.readline().decode().split()
+        headers = {}
+        while line := self.rfile.readline().decode().strip():
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        self.server.asked.append((method, where, headers.get("proxy-authorization")))
+        if self.server.refusal:
+            self.wfile.write(self.server.refusal)
+            return
+        host, _, port = where.rpartition(":")
+        with socket.create_connection((host, int(port))) as there:
+            self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            back = threading.Thread(target=self.pump, args=(there, self.connection))
+            back.start()
+            self.pump(self.connection, there)
+            back.join()
+
+    @staticmethod
+    def pump(source, sink):
+        try:
+            while chunk := source.recv(65536):
+                sink.sendall(chunk)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+class Proxy(socketserver.ThreadingTCPServer):
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), ProxyHandler)
+        self.asked, self.refusal = [], b""
+        self.address = "127.0.0.1:%d" % self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def config(self, user=""):
+        """A kubeconfig that goes through it."""
+        config = cluster.config()
+        config["clusters"][0]["cluster"]["proxy-url"] = "http://" + user + self.address
+        path = cluster.file("proxied%d" % len(user))
+        with open(path, "w") as out:
+            json.dump(config, out)
+        return path
 
 
 class Forward:
@@ -127,6 +181,35 @@ forward = Forward("web", port, "token=nobody")
 ok(not forward.port and "401 Unauthorized" in forward.error, "somebody who is unknown", forward.error)
 cluster.allow("viewer", ["get"], ["pods/portforward"])
 ok(until(lambda: Forward("web", port, "token=viewer-token").port, 20), "`get` pods/portforward is enough")
+
+# ---- proxy-url of a kubeconfig, which counts whatever the environment says
+
+
+def pod_names(kubeconfig):
+    it = subprocess.run([DRIVER, f"kubeconfig={kubeconfig}", "list"], capture_output=True, text=True, timeout=60,
+                        env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "*"})
+    return [json.loads(line)["name"] for line in it.stdout.splitlines()], it.stderr
+
+
+proxy, where = Proxy(), "127.0.0.1:%d" % cluster.port
+names, error = pod_names(proxy.config())
+ok(names == ["web"] and set(proxy.asked) == {("CONNECT", where, None)}, "requests go through the proxy of the kubeconfig", (names, error, proxy.asked))
+del proxy.asked[:]
+forward = Forward("web", port, "kubeconfig=" + proxy.config())
+ok(forward.port and forward.get("/big") == BIG and len(proxy.asked) >= 1, "so do forwarded ports", (forward.error, proxy.asked))
+forward.end()
+del proxy.asked[:]
+names, error = pod_names(proxy.config("ann:se%40same@"))
+want = "Basic " + base64.b64encode(b"ann:se@same").decode()
+ok(names == ["web"] and {a for _, _, a in proxy.asked} == {want}, "which is told who asks", (names, error, proxy.asked))
+proxy.refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+names, error = pod_names(proxy.config("ann:sesame@"))
+ok(not names and error and "sesame" not in error, "a proxy that refuses is an error", error)
+print("# " + error.strip())
+proxy.shutdown()
+proxy.server_close()
+names, error = pod_names(proxy.config())
+ok(not names and "connection refused" in error, "and so is one that is not there: nobody goes around it", error)
 
 # ---- the proxy of the API server; it refuses loopback, so the pod has an address of this machine
 

@@ -9,6 +9,7 @@
 #include "base/regex.h"
 #include "base/unit.h"
 #include "server/groups.h"
+#include "server/owners.h"
 
 #define SECOND INT64_C(1000000000)
 enum { MAX_POINTS = 11000, USUAL_POINTS = 100 };
@@ -23,8 +24,16 @@ static double in_seconds(double rate, struct str unit)
 	return unit_is_time(unit) ? rate * unit_to_default(unit, &name) : rate;
 }
 
+/* How rows are told. */
+struct telling {
+	bool has_by;
+	struct owners *owners; /* or NULL: rows are no functions, or nobody owns any */
+	struct str service;    /* of all of them, or "" */
+	bool is_by_service;
+};
+
 static void put_row(struct buf *out, const struct store_top *top, const struct store_top_row *row,
-		    bool has_by)
+		    const struct telling *how)
 {
 	buf_puts(out, "{\"function\":");
 	json_put(out, row->function);
@@ -32,9 +41,14 @@ static void put_row(struct buf *out, const struct store_top *top, const struct s
 	json_put(out, row->file);
 	buf_puts(out, ",\"module\":");
 	json_put(out, row->module);
-	if (has_by) {
+	if (how->has_by) {
 		buf_puts(out, ",\"by\":");
 		json_put(out, row->by);
+	}
+	if (how->owners) {
+		buf_puts(out, ",\"owner\":");
+		json_put(out, owners_find(how->owners, how->is_by_service ? row->by : how->service,
+					  row->function));
 	}
 	buf_printf(out,
 		   ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu,\"cores\":", (long long)row->flat,
@@ -48,9 +62,16 @@ static void put_row(struct buf *out, const struct store_top *top, const struct s
 	buf_char(out, '}');
 }
 
-static void put_top(struct request *q, struct buf *out, const struct store_top *top, size_t nfound,
-		    bool has_by)
+static void put_top(struct request *q, struct buf *out, const struct store_top *top, size_t nfound)
 {
+	struct str by = request_text(q, "by");
+	struct owners *owners = q->c->server->owners;
+	bool has_owners = !request_param(q, "group")->is_set && owners_nrules(owners);
+	struct telling how = { .has_by = by.n,
+			       .owners = has_owners ? owners : NULL,
+			       .service = request_text(q, "service"),
+			       .is_by_service = str_eq(by, STR("service")) };
+
 	buf_puts(out, "{\"unit\":");
 	json_put(out, top->unit);
 	buf_printf(out,
@@ -65,7 +86,7 @@ static void put_top(struct request *q, struct buf *out, const struct store_top *
 	buf_puts(out, ",\"rows\":[");
 	for (size_t i = 0; i < top->n && !stop_asked(q->stop); i++) {
 		buf_puts(out, i ? ",\n" : "\n");
-		put_row(out, top, &top->rows[i], has_by);
+		put_row(out, top, &top->rows[i], &how);
 	}
 	buf_puts(out, "]}\n");
 }
@@ -104,7 +125,7 @@ static bool search_rows(struct store_top *top, struct str text, size_t limit, si
 static bool run_top(struct request *q, struct buf *out, struct err *e)
 {
 	static struct str (*const groups[])(void *, struct str, struct str, struct str) = {
-		group_package, group_module, group_category /* as in GROUP_NAMES */
+		group_package, group_module, group_category, group_owner /* as in GROUP_NAMES */
 	};
 	const struct value *group = request_param(q, "group");
 	struct str search = request_text(q, "search");
@@ -119,13 +140,17 @@ static bool run_top(struct request *q, struct buf *out, struct err *e)
 	struct store_top top = { 0 };
 	size_t nfound;
 
+	if (params.group == group_owner) {
+		params.group_ctx = q->c->server->owners;
+		params.group_ctx_of = owners_of_service;
+	}
 	if (!request_query(q, &params.query, e) ||
 	    !store_top(q->c->server->store, &params, q->a, &top, e))
 		return false;
 	nfound = top.nall;
 	if (search.n && !search_rows(&top, search, limit, &nfound, e))
 		return err_wrap(e, "search");
-	put_top(q, out, &top, nfound, params.by.n);
+	put_top(q, out, &top, nfound);
 	return true;
 }
 
@@ -246,7 +271,9 @@ static const struct param top_params[] = {
 	  .choices = GROUP_NAMES,
 	  .help = "Rows are of packages, of modules, or of what functions do, told by their "
 		  "names: malloc, memcpy, compression, hashing, serialisation, locks, GC, kernel "
-		  "and other. If it is not given, of functions." },
+		  "and other; or of who owns them, by the rules of --owners. If it is not given, "
+		  "of functions, which have their owner, if there are such rules; those for "
+		  "services hold there only with service= or by=service." },
 	{ .name = "function",
 	  .kind = PARAM_TEXT,
 	  .help = "Only this function, by its whole name, or this group; with by=service, which "

@@ -6,6 +6,7 @@
 #include "server/keep_rules.h"
 #include "server/log.h"
 #include "server/names.h"
+#include "server/owners.h"
 
 /* What is gone should not be a riddle. */
 static void log_deletion(const struct request *q, uint64_t n)
@@ -86,6 +87,7 @@ static bool run_stats(struct request *q, struct buf *out, struct err *e)
 	json_time(out, "started", q->c->server->started);
 	buf_printf(out, ",\"full\":%s,\"version_label\":", s.is_full ? "true" : "false");
 	json_put(out, str_of(q->c->server->options->regression_version));
+	buf_printf(out, ",\"owners\":%zu", owners_nrules(q->c->server->owners));
 	put_debuginfo(out, q->c->server);
 	buf_puts(out, "}\n");
 	return true;

@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "server/options.h"
+#include "server/owners.h"
 
 enum { MAX_FILE_BYTES = 1 << 20, MAX_DEPTH = 8 };
 
@@ -172,6 +173,104 @@ static bool is_jobs(const struct reader *r)
 	return str_eq(buf_view(&r->key), STR("scrape"));
 }
 
+/* ---- owners: [{owner: web, service: ^web, match: ^main}] are lines of owners.h */
+
+struct owner_rule {
+	struct buf owner, service, match;
+};
+
+static bool set_part(struct reader *r, const yaml_mark_t *at, struct owner_rule *rule,
+		     struct str key, struct str value)
+{
+	struct buf *part = str_eq(key, STR("owner"))	 ? &rule->owner
+			   : str_eq(key, STR("service")) ? &rule->service
+			   : str_eq(key, STR("match"))	 ? &rule->match
+							 : NULL;
+
+	if (!part)
+		return fail(r, at, "\"%.*s\" is none of owner, match and service", STR_ARG(key));
+	if (part->n)
+		return fail(r, at, "%.*s is set twice", STR_ARG(key));
+	buf_str(part, value);
+	return true;
+}
+
+/* One mapping: keys and texts, to its end. */
+static bool read_owner(struct reader *r, struct owner_rule *rule)
+{
+	struct buf key = { 0 };
+	bool ok = true, is_end = false, is_value = false;
+
+	while (ok && !is_end) {
+		yaml_event_t event;
+
+		if (!next(r, &event)) {
+			ok = false;
+			break;
+		}
+		is_end = event.type == YAML_MAPPING_END_EVENT;
+		if (is_value && event.type == YAML_SCALAR_EVENT) {
+			ok = set_part(r, &event.start_mark, rule, buf_view(&key),
+				      scalar_text(&event));
+		} else if (event.type == YAML_SCALAR_EVENT) {
+			key.n = 0;
+			buf_str(&key, scalar_text(&event));
+		} else if (!is_end) {
+			ok = fail(r, &event.start_mark, "owner, match and service are texts");
+		}
+		is_value = !is_value;
+		yaml_event_delete(&event);
+	}
+	buf_release(&key);
+	return ok;
+}
+
+static bool put_owner(struct reader *r, const yaml_mark_t *at, struct buf *lines)
+{
+	struct owner_rule rule = { 0 };
+	bool ok = read_owner(r, &rule);
+
+	if (ok && !rule.service.n && !rule.match.n)
+		ok = fail(r, at, "a rule has match, service or both");
+	else if (ok && !owners_put_rule(lines, buf_view(&rule.owner), buf_view(&rule.service),
+					buf_view(&rule.match), r->e))
+		ok = err_wrap(r->e, "line %zu", at->line + 1);
+	buf_release(&rule.owner);
+	buf_release(&rule.service);
+	buf_release(&rule.match);
+	return ok;
+}
+
+static bool is_owners(const struct reader *r)
+{
+	return str_eq(buf_view(&r->key), STR("owners"));
+}
+
+static bool read_owners(struct reader *r, const yaml_mark_t *at)
+{
+	struct buf lines = { 0 };
+	bool ok = true, is_end = false;
+
+	while (ok && !is_end) {
+		yaml_event_t event;
+
+		if (!next(r, &event)) {
+			ok = false;
+			break;
+		}
+		is_end = event.type == YAML_SEQUENCE_END_EVENT;
+		if (event.type == YAML_MAPPING_START_EVENT)
+			ok = put_owner(r, &event.start_mark, &lines);
+		else if (!is_end)
+			ok = fail(r, &event.start_mark,
+				  "owners are a list of  {match: REGEXP, owner: NAME}");
+		yaml_event_delete(&event);
+	}
+	ok = ok && set_value(r, at, buf_view(&lines));
+	buf_release(&lines);
+	return ok;
+}
+
 static bool skip_list(struct reader *r)
 {
 	for (size_t depth = 1; depth;) {
@@ -202,7 +301,9 @@ static bool read_value(struct reader *r, unsigned depth)
 		ok = set_value(r, &event.start_mark, scalar_text(&event));
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		ok = is_jobs(r) ? skip_list(r) : read_list(r, &event.start_mark);
+		ok = is_jobs(r)	    ? skip_list(r)
+		     : is_owners(r) ? read_owners(r, &event.start_mark)
+				    : read_list(r, &event.start_mark);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		ok = depth < MAX_DEPTH ? read_mapping(r, depth + 1)

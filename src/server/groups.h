@@ -5,10 +5,10 @@
 
 #include "base/str.h"
 
-#define GROUP_NAMES "package module category"
+#define GROUP_NAMES "package module category owner"
 
-/* For store_top_params.group; ctx is not used. What has none is "(no package)" and so on; of what a
- * function does, if nothing says so, "other". */
+/* For store_top_params.group; ctx is not used. (Owners are in owners.h.) What has none is "(no
+ * package)" and so on; of what a function does, if nothing says so, "other". */
 struct str group_package(void *ctx, struct str function, struct str file, struct str module);
 struct str group_module(void *ctx, struct str function, struct str file, struct str module);
 struct str group_category(void *ctx, struct str function, struct str file, struct str module);

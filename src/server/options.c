@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "server/keep_rules.h"
+#include "server/owners.h"
 #include "server/webhook.h"
 
 #define OPTION_SECOND INT64_C(1000000000)
@@ -59,6 +60,14 @@ static bool check_rules(const struct server_options *o, struct err *e)
 	return ok;
 }
 
+static bool check_owners(const struct server_options *o, struct err *e)
+{
+	struct owners *owners = owners_new(str_of(o->owners), e);
+
+	owners_free(owners);
+	return owners || err_wrap(e, "--owners");
+}
+
 bool server_options_check(const struct server_options *o, struct err *e)
 {
 	if (!*o->data)
@@ -79,5 +88,5 @@ bool server_options_check(const struct server_options *o, struct err *e)
 		return err_set(e, ERR_USAGE, "--regression-window must be a minute or more");
 	if (!webhook_check_url(o->webhook, e))
 		return err_wrap(e, "--webhook");
-	return check_rules(o, e) && check_signs(o, e);
+	return check_rules(o, e) && check_owners(o, e) && check_signs(o, e);
 }

@@ -20,6 +20,7 @@
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/keep_rules.h"
+#include "server/owners.h"
 #include "server/log.h"
 #include "server/names.h"
 #include "server/regressions.h"
@@ -301,7 +302,8 @@ bool server_run(const struct server_options *options, struct err *e)
 	     err_wrap(e, "--listen %s", options->listen);
 	desks_init(&s.desks);
 	pthread_mutex_init(&s.scrape_lock, NULL);
-	ok = ok && scrape_read_config(options, &jobs, e) && gate_open(&s, host, e);
+	s.owners = owners_new(str_of(options->owners), ok ? e : &(struct err){ 0 });
+	ok = ok && s.owners && scrape_read_config(options, &jobs, e) && gate_open(&s, host, e);
 	if (ok)
 		viewer_open(&s);
 	s.store = ok ? open_store(options, &a, e) : NULL;
@@ -323,6 +325,7 @@ bool server_run(const struct server_options *options, struct err *e)
 	web_site_free(s.site);
 	debuginfo_close(s.debuginfo);
 	gate_close(&s);
+	owners_free(s.owners);
 	desks_release(&s.desks);
 	pthread_mutex_destroy(&s.scrape_lock);
 	arena_release(&a);

@@ -16,6 +16,7 @@ struct collector;   /* collect/collect.h: takes profiles of targets */
 struct debuginfo;   /* debuginfo.h: binaries, to name addresses by */
 struct limits;	    /* limits.h: how much, and what was refused */
 struct metrics;	    /* metrics.h: what is counted */
+struct owners;	    /* owners.h: of functions */
 struct names;	    /* names.h: of addresses that came without */
 struct site;	    /* web/web.h: pages */
 struct collector;   /* collect/collect.h: takes profiles of targets */
@@ -43,6 +44,7 @@ struct server {
 	struct desks desks;
 	struct debuginfo *debuginfo;
 	struct names *names;
+	struct owners *owners;
 	char pprof_socket[92]; /* of the agent, self.h; "": it is not there */
 };
 

@@ -305,6 +305,9 @@ struct store_top_params {
 	 * time. */
 	struct str (*group)(void *ctx, struct str function, struct str file, struct str module);
 	void *group_ctx;
+	/* Or NULL: what `group` gets as its ctx for functions of a service, made of group_ctx. The
+	 * same texts for the same one, which is good as long as the store. */
+	void *(*group_ctx_of)(void *ctx, struct str service);
 	struct str function; /* only this one, or this group; "": all */
 };
 struct store_top_row {

@@ -219,11 +219,28 @@ static bool read_series(struct top_part *p, struct picked *series, struct err *e
 	return check_memory(p, e);
 }
 
+/* Groups that are known of functions, of this service if they differ. */
+static void choose_groups(struct top_part *p, const struct picked *series)
+{
+	const struct store_top_params *params = p->t->params;
+	void *ctx = params->group_ctx;
+
+	if (params->group_ctx_of)
+		ctx = params->group_ctx_of(ctx, series->service_name);
+	if (p->groups.group && p->groups.ctx == ctx)
+		return;
+	if (p->groups.group)
+		hot_put_groups(p->t->hot, &p->groups);
+	p->groups.group = params->group;
+	p->groups.ctx = ctx;
+	hot_get_groups(p->t->hot, &p->groups);
+}
+
 static void run_part(void *ctx, size_t number)
 {
 	struct topping *t = ctx;
 	struct top_part *p = &t->parts[number];
-	int64_t service = 0;
+	int64_t service = 0, grouped = 0;
 
 	p->ok = true;
 	for (size_t i = t->first[number]; p->ok && i < t->first[number + 1]; i++) {
@@ -232,6 +249,10 @@ static void run_part(void *ctx, size_t number)
 		if (atomic_load(&t->is_failed))
 			return;
 		p->type = t->picked[i].type;
+		if (t->params->group && t->picked[i].service != grouped) {
+			choose_groups(p, &t->picked[i]);
+			grouped = t->picked[i].service;
+		}
 		p->ok = read_series(p, &t->picked[i], &p->e);
 		if (p->nprofiles > before && t->picked[i].service != service) {
 			p->nservices++;
@@ -400,13 +421,8 @@ static bool has_weeks(struct str by)
 static void parts_init(struct topping *t, struct top_part *parts)
 {
 	t->parts = parts;
-	for (size_t i = 0; i < t->nparts; i++) {
+	for (size_t i = 0; i < t->nparts; i++)
 		top_part_init(&parts[i], t);
-		parts[i].groups.group = t->params->group;
-		parts[i].groups.ctx = t->params->group_ctx;
-		if (t->params->group)
-			hot_get_groups(t->hot, &parts[i].groups);
-	}
 }
 
 static void parts_release(struct topping *t)
@@ -414,7 +430,7 @@ static void parts_release(struct topping *t)
 	for (size_t i = 0; i < t->nparts; i++) {
 		struct top_part *p = &t->parts[i];
 
-		if (t->params->group)
+		if (p->groups.group)
 			hot_put_groups(t->hot, &p->groups);
 		sums_release(&p->sums);
 		vec_release(&p->weights);

@@ -2,6 +2,8 @@
 import { axe, equal, open, page, ready, setTheme, shoot, soon, test, trouble } from "./web_lib.mjs";
 import { MINUTES, START, push, serveFleet } from "./web_fleet_lib.mjs";
 import { makeProfile } from "./web_proof_lib.mjs";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 const url = await serveFleet("--regression-window", "1h", "--regression-interval", "0", "--fleet-window", "0");
 const state = key => page.evaluate(name => window.__ui.state[name] ?? null, key);
@@ -176,3 +178,40 @@ for (const theme of ["light", "dark"])
 			await shoot(`tops-${path.slice(0, 5)}-${theme}`);
 		}
 	});
+
+// ---- owners
+
+const rules = join(process.argv[2], "owners.yaml");
+
+writeFileSync(rules, `owners:\n  - {match: "^copy$", owner: storage}\n  - {service: "^batch$", owner: "data & jobs"}\n  - {match: "^parse$", owner: "<b>web</b>"}\n`);
+const owned = await serveFleet("--config", rules);
+const column = async title => {
+	const heads = await page.$$eval("table.plain thead th", cells => cells.map(cell => cell.innerText.trim()));
+
+	return (await table()).map(row => [row[0].split("\n")[0].replace(/\s*Flame$/, ""), row[heads.indexOf(title)]]);
+};
+
+await test("owners: a column of functions, and rows of owners; in the URL", async () => {
+	await open(`${url}fleet?type=cpu&${WINDOW}`);
+	equal([await page.locator("th", { hasText: "Owner" }).count(), await field("Show").locator("option").allTextContents()], [0, ["functions", "packages", "modules", "what they do"]]);
+	await open(`${owned}fleet?type=cpu&${WINDOW}`);
+	equal(Object.fromEntries((await column("Owner")).filter(([name]) => ["copy", "parse", "main"].includes(name))), { copy: "storage", parse: "<b>web</b>", main: "(no owner)" });
+	await axe("owners");
+	await shoot("owners");
+	await field("Show").focus();
+	await field("Show").selectOption("owner");
+	await soon(async () => (await state("group")) === "owner" && (await table()).some(row => row[0] === "data & jobs"), "owners");
+	equal((await table()).map(row => row[0]).sort(), ["(no owner)", "<b>web</b>", "data & jobs", "storage"]);
+	await page.reload();
+	await ready();
+	equal([await field("Show").inputValue(), (await table()).length], ["owner", 4]);
+	await page.locator("tbody tr", { hasText: "data & jobs" }).locator("summary").click();
+	await soon(async () => (await page.locator("details[open] li").allTextContents()).some(text => text.startsWith("batch")), "its service");
+	await shoot("owners-grouped");
+	await open(`${owned}fleet?type=cpu&${WINDOW}&by=service&q=parse`);
+	equal((await table()).map(row => [row[1], row[7]]).sort(), [["batch", "data & jobs"], ["web", "<b>web</b>"]]);
+	await setTheme("dark");
+	await page.waitForTimeout(200);
+	await axe("owners in the dark");
+	await setTheme("light");
+});

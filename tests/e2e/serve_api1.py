@@ -394,6 +394,37 @@ def groups(server):
     equal(server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh="false")["rows"], settled["rows"])
 
 
+@check("owners of functions, by rules of the file")
+def owners(server):
+    rules = 'owners:\n  - {match: "^re", owner: core}\n  - {service: "^db$", owner: storage}\n  - {match: "^(a|b)$", owner: "team \\u00fc"}\n'
+    own = Serve("owned", "--config", saved("owners.yaml", rules.encode()))
+    try:
+        fill(own)
+        equal((server.get("stats")["owners"], own.get("stats")["owners"]), (0, 3))
+        equal(any("owner" in r for r in server.get("top", type="cpu", **DAY)["rows"]), False)
+        functions = own.get("top", type="cpu", **DAY)["rows"]
+        equal({r["function"]: r["owner"] for r in functions}, {"rec": "core", "a": "team \u00fc", "b": "team \u00fc", "c": "(no owner)", "main": "(no owner)"})
+        equal({r["owner"] for r in own.get("top", type="cpu", service="db", **DAY)["rows"]}, {"core", "storage"})
+        by = {(r["function"], r["by"]): r["owner"] for r in own.get("top", type="cpu", by="service", **DAY)["rows"]}
+        equal((by["c", "db"], by["c", "web"], by["rec", "db"]), ("storage", "(no owner)", "core"))
+        # Groups: what the rows by service say, summed up. Asked again, as groups of functions are kept.
+        want = {}
+        for r in own.get("top", type="cpu", by="service", **DAY)["rows"]:
+            want[r["owner"]] = want.get(r["owner"], 0) + r["flat"]
+        for _ in range(3):
+            got = own.get("top", type="cpu", group="owner", **DAY)["rows"]
+            equal({r["function"]: r["flat"] for r in got}, want)
+            equal([r["owner"] for r in got if "owner" in r], [])
+            equal(sum(r["flat"] for r in own.get("top", type="cpu", group="package", **DAY)["rows"]), sum(want.values()))
+        equal({r["function"] for r in own.get("top", type="cpu", group="owner", service="web", **DAY)["rows"]}, {"core", "team \u00fc", "(no owner)"})
+        equal([r["by"] for r in own.get("top", type="cpu", group="owner", function="storage", by="service", **DAY)["rows"]], ["db"])
+    finally:
+        own.process.kill()
+    for text, why in (("owners: [{owner: a, match: '('}]", "missing closing )"), ("owners: [{match: a}]", "line 1: an owner is a name")):
+        r = subprocess.run([KILN, "serve", "--data", TMP + "/none", "--config", saved("wrong.yaml", text.encode())], capture_output=True, text=True)
+        equal((r.returncode != 0, why in r.stderr), (True, True), r.stderr)
+
+
 @check("functions by service, by version, by week")
 def top_by(server):
     def rows(**params):

@@ -4,6 +4,7 @@
 #include "base/amount.h"
 #include "server/api0.h"
 #include "server/options.h"
+#include "server/owners.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +38,19 @@ static void check_amounts(struct str text)
 	buf_release(&out);
 }
 
+/* What the file's list becomes is as good as rules that are given as text. */
+static void read_owners(struct str rules)
+{
+	struct err e;
+	struct owners *o = owners_new(rules, &e);
+
+	if (!o)
+		return;
+	owners_find(o, STR("web"), STR("main.run"));
+	group_owner(owners_of_service(o, STR("web")), STR("main.run"), STR(""), STR(""));
+	owners_free(o);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct server_options o = server_defaults;
@@ -48,6 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n;
 
 	config_read(&o, &a, text, &e);
+	read_owners(str_of(o.owners));
+	read_owners(text);
 	read_environment(&a, text);
 	check_amounts(text);
 	api0_parse_time(text, &ns);

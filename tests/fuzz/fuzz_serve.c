@@ -13,6 +13,7 @@
 #include "server/debuginfo.h"
 #include "server/gate.h"
 #include "server/names.h"
+#include "server/owners.h"
 #include "server/options.h"
 #include "server/regressions.h"
 #include "server/routes.h"
@@ -89,6 +90,7 @@ static struct http_server *start(void)
 	s.names = names_new(&(struct names_params){
 		.files = s.debuginfo, .program = "/bin/false", .urls = "" });
 	store_set_namer(s.store, names_namer(s.names));
+	s.owners = owners_new(STR("web@shop=f\ncore=main|g\n"), &e);
 	put_profile(s.store, "shop", "main;f;g 10\nmain;h 3\n", 1700000000000000000);
 	put_profile(s.store, "shop", "main;f;g 1\nmain;i 30\n", 1700000060000000000);
 	put_profile(s.store, "mail", "main;f 5\n", 1700000000000000000);

@@ -62,6 +62,36 @@ TEST(nested_keys_are_joined)
 	arena_release(&r.arena);
 }
 
+TEST(owners_are_a_list_of_rules)
+{
+	struct read r = read_yaml("owners:\n"
+				  "  - {match: '^a{1,3}[,=@]', owner: team a}\n"
+				  "  - owner: storage\n"
+				  "    service: ^db-\n"
+				  "  - {service: '^db', owner: db, match: ^pread}\n"
+				  "data: x\n");
+
+	assert_true(r.ok);
+	assert_string_equal(r.options.owners,
+			    "team a=^a{1,3}[,=@]\nstorage@^db-=\ndb@^db=^pread\n");
+	assert_string_equal(r.options.data, "x");
+	arena_release(&r.arena);
+	assert_fails("owners: [a]\n", "line 1: owners are a list of  {match: REGEXP, owner: NAME}");
+	assert_fails("owners:\n - {owner: x}\n", "line 2: a rule has match, service or both");
+	assert_fails("owners:\n - {match: x}\n", "line 2: an owner is a name of up to 100 bytes");
+	assert_fails("owners:\n - {owner: a@b, match: x}\n",
+		     "line 2: the name of an owner has no @ and no =");
+	assert_fails("owners:\n - {owner: a, service: b=c}\n",
+		     "line 2: the pattern of a service has no =: write \\x3d");
+	assert_fails("owners:\n - {owner: a, match: \"b\\nc\"}\n",
+		     "line 2: a pattern is on one line");
+	assert_fails("owners:\n - {owner: a, matches: b}\n",
+		     "line 2: \"matches\" is none of owner, match and service");
+	assert_fails("owners:\n - {owner: a, match: b, match: c}\n", "line 2: match is set twice");
+	assert_fails("owners:\n - {owner: [a], match: b}\n",
+		     "line 2: owner, match and service are texts");
+}
+
 TEST(lists_become_commas)
 {
 	struct read r = read_yaml("data:\n- a\n- b\n");

@@ -10,7 +10,7 @@ const TOP_SPAN = "1d",
 	TOP_SERVICES = 30,
 	TYPING_MS = 250,
 	HOURS_A_MONTH = 730;
-const TOP_GROUPS = [["", "functions"], ["package", "packages"], ["module", "modules"], ["category", "what they do"]];
+const TOP_GROUPS = [["", "functions"], ["package", "packages"], ["module", "modules"], ["category", "what they do"], ["owner", "owners"]];
 const TOP_ORDERS = [["cores", "what they take"], ["services", "number of services"], ["trend", "growth"], ["cum", "with what they call"]];
 
 const topChoices = list => list.map(([value, text]) => ({ value, text }));
@@ -50,6 +50,7 @@ function mountFleetTop(element, ctx) {
 	let key = null,
 		answer = null,
 		isEmpty = false,
+		hasOwners = false,
 		shownPrice = "",
 		typing = 0;
 
@@ -111,8 +112,9 @@ function mountFleetTop(element, ctx) {
 		const { rows } = answer,
 			what = (TOP_GROUPS.find(([choice]) => choice === state.group) || TOP_GROUPS[0])[1],
 			isFunctions = !state.group,
+			isOwned = isFunctions && hasOwners,
 			isPriced = Number(state.price) > 0 && answer.unit === "nanoseconds";
-		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isFunctions ? ["Module"] : [])];
+		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isOwned ? ["Owner"] : []), ...(isFunctions ? ["Module"] : [])];
 
 		shownPrice = state.price;
 		priceField.hidden = answer.unit !== "nanoseconds";
@@ -123,19 +125,22 @@ function mountFleetTop(element, ctx) {
 				? plainTable("Fleet top", heads, rows.map(row => [
 						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1), ...(isPriced ? [costText(row.cores, state.price)] : []),
 						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
-						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
+						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isOwned ? [cleanName(row.owner, 80)] : []), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
 				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it."))
 		);
 	}
 
 	async function load(signal) {
-		const [{ types }, { services }, label] = await Promise.all([
+		const [{ types }, { services }, label, stats] = await Promise.all([
 			ctx.api.get("types", { service: ctx.state.service, query: ctx.state.query }, { signal }),
 			ctx.api.get("services", { limit: 10000 }, { signal }),
 			ctx.versionLabel(),
+			ctx.api.get("stats", {}, { signal }),
 		]);
 
+		hasOwners = stats.owners > 0;
+		showGroups(ctx.state);
 		service.setNames(services.map(item => item.name));
 		each.setNames(["service", label]);
 		type.setNames(types.map(item => item.name));
@@ -155,6 +160,16 @@ function mountFleetTop(element, ctx) {
 	/** It is as of now, unless somebody said until when, or looks at a row. */
 	const stop = askAgain(body, () => isEmpty, () => !ctx.state.f && windowOf(ctx.state, TOP_SPAN).isLive && run(load));
 
+	/** Owners are offered if there are rules for them. */
+	function showGroups(state) {
+		const select = group.querySelector("select"),
+			choices = TOP_GROUPS.filter(([choice]) => choice !== "owner" || hasOwners || state.group === choice);
+
+		if (select.options.length !== choices.length)
+			select.replaceChildren(...choices.map(([choice, text]) => h("option", { value: choice }, text)));
+		group.set(state.group || "");
+	}
+
 	function showTypes(state) {
 		type.update({ type: state.type || type.usual });
 		value.update({ type: state.type || type.usual, st: state.st });
@@ -166,7 +181,7 @@ function mountFleetTop(element, ctx) {
 
 			[service, span, query, each].forEach(field => field.update(state));
 			showTypes(state);
-			group.set(state.group || "");
+			showGroups(state);
 			order.set(state.sort || "cores");
 			if (document.activeElement !== price)
 				price.value = state.price || "";

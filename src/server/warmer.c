@@ -10,7 +10,10 @@
 #include "server/log.h"
 
 #define SECOND INT64_C(1000000000)
-enum { NICE = 10, FIRST_S = 1, INTERVAL_S = 150 };
+#define LAST (600 * SECOND)
+#define CPU STR("cpu")
+/* How often what is new is made durable, and all is summed up: each so many times. */
+enum { NICE = 10, FIRST_S = 1, INTERVAL_S = 5, SUM_UP_EACH = 30 };
 
 struct warmer {
 	struct server *server;
@@ -20,19 +23,21 @@ struct warmer {
 	atomic_bool is_stopping;
 };
 
-static void warm(struct warmer *w)
+/* Of the last minutes, or of all that has come to rest. */
+static void sum_up(struct warmer *w, bool is_settled)
 {
-	struct store_matcher cpu = { .name = STR("type"), .value = STR("cpu") };
+	struct store_matcher cpu = { .name = STR("type"), .value = CPU };
 	int64_t now = time_now();
 	struct store_top_params params = {
 		.query = { .matchers = &cpu,
 			   .nmatchers = 1,
-			   .from = now - w->server->options->fleet_window,
+			   .from = is_settled ? now - w->server->options->fleet_window
+					      : now - now % LAST - LAST,
 			   .to = now,
 			   .stop = &w->is_stopping },
 		.limit = 1,
-		.is_settled = true,
-		.is_kept = true,
+		.is_settled = is_settled,
+		.is_kept = is_settled,
 	};
 	struct arena a = { 0 };
 	struct store_top top;
@@ -50,10 +55,18 @@ static void *run(void *ctx)
 
 	/* Of this thread, and of those that it starts. */
 	setpriority(PRIO_PROCESS, 0, NICE);
-	for (int64_t pause_s = FIRST_S;
-	     wait_unless(&w->wake, &w->lock, &w->is_stopping, pause_s * SECOND);
-	     pause_s = INTERVAL_S)
-		warm(w);
+	store_follow(w->server->store, CPU);
+	for (unsigned i = 0; wait_unless(&w->wake, &w->lock, &w->is_stopping,
+					 (i ? INTERVAL_S : FIRST_S) * SECOND);
+	     i++) {
+		/* What was left out when it was put, or came before a crash. */
+		if (i % SUM_UP_EACH == 0)
+			sum_up(w, false);
+		store_save_followed(w->server->store, &w->is_stopping);
+		if (i % SUM_UP_EACH == 0)
+			sum_up(w, true);
+	}
+	store_save_followed(w->server->store, NULL);
 	return NULL;
 }
 

@@ -50,6 +50,8 @@ struct series {
 	int64_t days_until;	    /* the same of days */
 	int64_t kept_until; /* the writer's: up to here there may be sums by function (kept.h);
 			       INT64_MAX: nobody has looked */
+	int64_t open_until; /* the same of open windows, once somebody has looked */
+	_Atomic int64_t unfollowed; /* piece that is too much to follow (follow.h) */
 	_Atomic uint32_t nwaiting; /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;

@@ -101,13 +101,23 @@ static void drop_too_much(struct hot *h)
 	strings_init(&h->strings);
 }
 
-void hot_begin(struct hot *h)
+static void begin(struct hot *h, bool is_query)
 {
 	pthread_rwlock_wrlock(&h->lock);
 	drop_too_much(h);
 	h->nactive++;
-	h->nqueries++;
+	h->nqueries += is_query;
 	pthread_rwlock_unlock(&h->lock);
+}
+
+void hot_begin(struct hot *h)
+{
+	begin(h, true);
+}
+
+void hot_begin_adding(struct hot *h)
+{
+	begin(h, false);
 }
 
 void hot_end(struct hot *h)
@@ -370,15 +380,29 @@ bool hot_get(struct hot *h, const struct hot_key *key, struct hot_sum *sum)
 }
 
 /* What the last two queries did not use. */
-static void sweep(struct hot *h)
+static bool is_unused(const struct hot *h, const struct hot_entry *entry, int64_t until)
+{
+	(void)until;
+	return atomic_load(&entry->used) + 1 < h->nqueries;
+}
+
+static bool is_open_before(const struct hot *h, const struct hot_entry *entry, int64_t until)
+{
+	(void)h;
+	return entry->key.is_open && int_add(entry->key.start, entry->key.length) < until;
+}
+
+/* Some go. */
+static void sweep(struct hot *h,
+		  bool (*goes)(const struct hot *h, const struct hot_entry *entry, int64_t until),
+		  int64_t until)
 {
 	size_t left = 0;
 
-	h->swept = h->nqueries;
 	for (size_t i = 0; i < h->entries.n; i++) {
 		struct hot_entry *entry = h->entries.at[i];
 
-		if (atomic_load(&entry->used) + 1 >= h->nqueries) {
+		if (!goes(h, entry, until)) {
 			h->entries.at[left++] = entry;
 			continue;
 		}
@@ -392,12 +416,21 @@ static void sweep(struct hot *h)
 		map_add(&h->entry_map, hash_of(h, &h->entries.at[i]->key), h->entries.n++);
 }
 
+void hot_drop_open(struct hot *h, int64_t until)
+{
+	pthread_rwlock_wrlock(&h->lock);
+	sweep(h, is_open_before, until);
+	pthread_rwlock_unlock(&h->lock);
+}
+
 static bool has_room(struct hot *h, size_t bytes)
 {
 	size_t names = name_bytes(h), max = h->max_bytes > names ? h->max_bytes - names : 0;
 
-	if (h->bytes + bytes > max && h->swept != h->nqueries)
-		sweep(h);
+	if (h->bytes + bytes > max && h->swept != h->nqueries) {
+		sweep(h, is_unused, 0);
+		h->swept = h->nqueries;
+	}
 	return h->bytes + bytes <= max;
 }
 
@@ -483,6 +516,8 @@ void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum
 	pack(sum, &data);
 	p.data = buf_view(&data);
 	add_entry(h, new_entry(&p, false));
+	if (key->is_open)
+		atomic_store(&h->has_new_open, true);
 	buf_release(&data);
 }
 
@@ -493,7 +528,13 @@ void hot_put_packed(struct hot *h, const struct hot_packed *p)
 	add_entry(h, new_entry(p, true));
 }
 
-size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_t max, size_t *at)
+bool hot_has_new_open(struct hot *h)
+{
+	return atomic_exchange(&h->has_new_open, false);
+}
+
+size_t hot_take_new(struct hot *h, bool is_open, struct arena *a, struct hot_packed *to, size_t max,
+		    size_t *at)
 {
 	size_t n = 0;
 
@@ -501,7 +542,7 @@ size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_
 	for (; *at < h->entries.n && n < max; ++*at) {
 		struct hot_entry *entry = h->entries.at[*at];
 
-		if (entry->is_taken || entry->key.is_open || entry->key.sample_type ||
+		if (entry->is_taken || entry->key.is_open != is_open || entry->key.sample_type ||
 		    entry->sum.generation != HOT_EVER)
 			continue;
 		entry->is_taken = true;

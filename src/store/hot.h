@@ -80,6 +80,7 @@ struct hot {
 	size_t bytes, max_bytes;
 	uint64_t nqueries, swept;
 	_Atomic uint64_t names; /* goes up when numbers of functions mean others */
+	atomic_bool has_new_open;
 	unsigned nactive;
 };
 
@@ -90,6 +91,8 @@ uint64_t hot_bytes(struct hot *h);
 /* Between these, numbers of strings and functions stay. */
 void hot_begin(struct hot *h);
 void hot_end(struct hot *h);
+/* The first of them for who adds to what is known, and does not ask: what queries use stays. */
+void hot_begin_adding(struct hot *h);
 /* Names alone take more than all may. */
 bool hot_is_full(struct hot *h);
 
@@ -110,6 +113,8 @@ bool hot_has(struct hot *h, const struct hot_key *key);
 bool hot_get(struct hot *h, const struct hot_key *key, struct hot_sum *sum);
 /* Of functions in order; it may be left out for want of room. */
 void hot_put(struct hot *h, const struct hot_key *key, const struct hot_sum *sum);
+/* Open windows that ended before this time have come to rest, and are known as such. */
+void hot_drop_open(struct hot *h, int64_t until);
 
 /* ---- for who writes them down (kept.h) */
 
@@ -121,9 +126,13 @@ struct hot_packed {
 	uint32_t n;
 	struct str data;
 };
-/* Those of the default sample type that hold for ever and were not handed out before, up to `max`
- * at a time; they lie in `a`. *at begins with 0, and is where to go on. */
-size_t hot_take_new(struct hot *h, struct arena *a, struct hot_packed *to, size_t max, size_t *at);
+/* Those of the default sample type that hold for ever and were not handed out before, of open
+ * windows or of others, up to `max` at a time; they lie in `a`. *at begins with 0, and is where to
+ * go on. */
+size_t hot_take_new(struct hot *h, bool is_open, struct arena *a, struct hot_packed *to, size_t max,
+		    size_t *at);
+/* Has an open window been put since this was asked last? */
+bool hot_has_new_open(struct hot *h);
 /* Puts back what was taken in this process or an earlier one. `data` is untrusted. */
 void hot_put_packed(struct hot *h, const struct hot_packed *p);
 

@@ -7,6 +7,7 @@
 
 #include "store/catalog.h"
 #include "store/db.h"
+#include "store/follow.h"
 #include "store/hot.h"
 #include "store/id.h"
 #include "store/keep.h"
@@ -26,6 +27,7 @@ struct store {
 	struct shelf shelf;
 	struct hot hot;
 	struct kept kept;
+	struct follow follow;
 	struct writer writer;
 	struct keeper keeper;
 	struct rules rules;

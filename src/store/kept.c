@@ -31,7 +31,8 @@ void kept_release(struct kept *k)
  * lie within a day. */
 
 enum { LENGTH_BITS = 3, START_BITS = 29, UNTIL_ROW = 0 /* of no series */ };
-enum { SHORT = TOP_HOUR_LEVEL + 1 }; /* and those after it */
+/* Of lengths: this and those after it; a piece to which more may come. */
+enum { SHORT = TOP_HOUR_LEVEL + 1, OPEN = TOP_NLEVELS };
 
 static int64_t row_of(int64_t series, int64_t start, unsigned length)
 {
@@ -53,8 +54,11 @@ static int64_t start_of(int64_t row)
 static bool length_of(const struct hot_key *key, unsigned *length)
 {
 	for (*length = 0; *length < TOP_NLEVELS; ++*length)
-		if (key->length == top_lengths[*length] - 1)
+		if (key->length == top_lengths[*length] - 1) {
+			if (key->is_open)
+				*length = OPEN;
 			return true;
+		}
 	return false;
 }
 
@@ -197,7 +201,7 @@ static bool is_usable(struct store *s)
 
 /* ---- sums */
 
-enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4 };
+enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4, IS_OPEN = 8 };
 
 static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p)
 {
@@ -207,7 +211,7 @@ static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p
 
 	memcpy(&total, &p->sum.total, sizeof(total));
 	put_number(out, (p->sum.has_type ? HAS_TYPE : 0) | (p->sum.is_gauge ? IS_GAUGE : 0) |
-				(s->namer ? HAS_NAMER : 0));
+				(s->namer ? HAS_NAMER : 0) | (p->key.is_open ? IS_OPEN : 0));
 	put_number(out, total);
 	put_number(out, p->sum.nprofiles);
 	put_signed(out, p->sum.first);
@@ -216,6 +220,11 @@ static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p
 	put_number(out, unit.n);
 	buf_str(out, unit);
 	put_number(out, p->n);
+	if (p->key.is_open) {
+		put_signed(out, p->sum.seen.nrows);
+		put_signed(out, p->sum.seen.last_row);
+		put_signed(out, p->sum.seen.last_time);
+	}
 	seal_end(out, begin, STR(""), p->data, LEVEL, NULL);
 }
 
@@ -226,7 +235,7 @@ static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, str
 
 	if (!seal_open(s, data, e))
 		return false;
-	*kind = (unsigned)get_below(&s->head, 2 * HAS_NAMER);
+	*kind = (unsigned)get_below(&s->head, 2 * IS_OPEN);
 	total = get_number(&s->head);
 	memcpy(&p->sum.total, &total, sizeof(total));
 	p->sum.has_type = *kind & HAS_TYPE;
@@ -238,6 +247,11 @@ static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, str
 	p->sum.generation = HOT_EVER;
 	*unit = get_text(&s->head);
 	p->n = get_count(&s->head);
+	if (*kind & IS_OPEN) {
+		p->sum.seen.nrows = get_signed(&s->head);
+		p->sum.seen.last_row = get_signed(&s->head);
+		p->sum.seen.last_time = get_signed(&s->head);
+	}
 	if (s->head.is_bad || !seal_unpack(s, e))
 		return err_set(e, ERR_FORMAT, "head of a sum is damaged");
 	p->data = (struct str){ (const char *)s->dense.p, (size_t)(s->dense.end - s->dense.p) };
@@ -276,7 +290,7 @@ static void load_row(struct store *s, const struct picked *series, const struct 
 	unsigned kind;
 
 	if (get_sum(&sealed, data, &p, &unit, &kind, &ignored) &&
-	    !(kind & HAS_NAMER) == !s->namer) {
+	    !(kind & HAS_NAMER) == !s->namer && !(kind & IS_OPEN) == !key->is_open) {
 		p.sum.unit = hot_string(&s->hot, unit);
 		hot_put_packed(&s->hot, &p);
 	}
@@ -309,6 +323,7 @@ bool kept_load(struct store *s, const struct picked *series, const struct hot_ke
 /* ---- saving */
 
 struct saving {
+	bool is_open; /* windows */
 	struct hot_packed sums[SUMS_IN_COMMIT];
 	size_t n;
 	int64_t since, until;
@@ -344,6 +359,23 @@ static struct series *live_series(struct store *s, const struct hot_packed *p)
 	return live;
 }
 
+static void note_until(struct series *live, unsigned length, int64_t until)
+{
+	int64_t *known = length == OPEN ? &live->open_until : &live->kept_until;
+
+	if (*known < until)
+		*known = until;
+}
+
+/* A piece is not open any more. */
+static bool drop_open(struct db *db, const struct hot_packed *p, unsigned length, struct err *e)
+{
+	int64_t row = row_of(p->key.series, p->key.start, OPEN);
+
+	return length != OPEN - 1 ||
+	       db_run(db, SQL_DROP_KEPT, DB_VALUES(DB_INT(row), DB_INT(row), DB_INT(INT64_MIN)), e);
+}
+
 static bool save_sum(struct store *s, struct db *db, struct saving *v, const struct hot_packed *p,
 		     struct err *e)
 {
@@ -356,8 +388,8 @@ static bool save_sum(struct store *s, struct db *db, struct saving *v, const str
 	/* Whoever changes a series is this thread. */
 	pthread_rwlock_rdlock(&s->catalog.lock);
 	live = live_series(s, p);
-	if (live && live->kept_until < end + 1)
-		live->kept_until = end + 1;
+	if (live)
+		note_until(live, length, end + 1);
 	pthread_rwlock_unlock(&s->catalog.lock);
 	if (!live)
 		return true;
@@ -366,7 +398,8 @@ static bool save_sum(struct store *s, struct db *db, struct saving *v, const str
 	if (!db_run(db, SQL_NEW_KEPT,
 		    DB_VALUES(DB_INT(row_of(p->key.series, p->key.start, length)), DB_INT(end),
 			      DB_BLOB(buf_view(&v->scratch))),
-		    e))
+		    e) ||
+	    !drop_open(db, p, length, e))
 		return false;
 	/* Once in an hour, what will not be asked for again. */
 	return length != SHORT - 1 ||
@@ -389,7 +422,7 @@ static bool save(struct store *s, struct db *db, void *ctx, struct err *e)
 	for (size_t i = 0; ok && i < v->n; i++)
 		ok = save_sum(s, db, v, &v->sums[i], e);
 	/* After the last. */
-	return ok && (v->n ||
+	return ok && (v->n || v->is_open ||
 		      db_run(db, SQL_NEW_KEPT,
 			     DB_VALUES(DB_INT(UNTIL_ROW), DB_INT(v->until), DB_BLOB(STR(""))), e));
 }
@@ -426,25 +459,44 @@ static bool begin_anew(struct store *s, struct err *e)
 	return true;
 }
 
-void kept_save(struct store *s, int64_t since, int64_t until, const atomic_bool *stop)
+static void save_all(struct store *s, struct saving *v, const atomic_bool *stop)
 {
-	struct saving *v = xcalloc(1, sizeof(*v));
 	size_t most = keep_piece(s) < SUMS_IN_COMMIT ? keep_piece(s) : SUMS_IN_COMMIT, at = 0;
-	struct err e;
-	bool ok = !is_short_of_room(s) && (is_usable(s) || begin_anew(s, &e));
+	struct err ignored;
+	bool ok = true;
 
-	v->since = since;
-	v->until = until;
 	for (v->n = 1; ok && v->n && !stop_asked(stop);) {
 		struct writer_task task = { .work = save, .after = note_saved, .ctx = v };
 
-		v->n = hot_take_new(&s->hot, &v->arena, v->sums, most, &at);
+		v->n = hot_take_new(&s->hot, v->is_open, &v->arena, v->sums, most, &at);
 		v->nfunctions = hot_nfunctions(&s->hot);
-		ok = writer_do(s, &task, &e);
+		ok = (v->is_open && !v->n) || writer_do(s, &task, &ignored);
 		arena_release(&v->arena);
 	}
-	atomic_store(&s->kept.until, until);
 	buf_release(&v->scratch);
+}
+
+void kept_save(struct store *s, int64_t since, int64_t until, const atomic_bool *stop)
+{
+	struct saving *v = xcalloc(1, sizeof(*v));
+	struct err ignored;
+
+	v->since = since;
+	v->until = until;
+	if (!is_short_of_room(s) && (is_usable(s) || begin_anew(s, &ignored)))
+		save_all(s, v, stop);
+	atomic_store(&s->kept.until, until);
+	hot_drop_open(&s->hot, until);
+	free(v);
+}
+
+void kept_save_open(struct store *s, const atomic_bool *stop)
+{
+	struct saving *v = xcalloc(1, sizeof(*v));
+
+	v->is_open = true;
+	if (hot_has_new_open(&s->hot) && !is_short_of_room(s) && is_usable(s))
+		save_all(s, v, stop);
 	free(v);
 }
 
@@ -496,24 +548,38 @@ static bool find_until(struct db *db, struct series *series, struct err *e)
 	series->kept_until = 0;
 	if (db_int(row, 0))
 		series->kept_until = start_of(db_int(row, 0)) / TOP_DAY * TOP_DAY + TOP_DAY;
+	series->open_until = series->kept_until;
 	sqlite3_reset(row);
 	return true;
 }
 
-bool kept_change(struct db *db, struct series *series, int64_t time, struct err *e)
+static int64_t first_row_of(int64_t series, int64_t from)
+{
+	return row_of(series, from < 0 ? 0 : from - from % TOP_DAY, 0);
+}
+
+bool kept_change(struct db *db, struct series *series, int64_t time, bool may_be_base,
+		 struct err *e)
 {
 	if (series->kept_until == INT64_MAX && !find_until(db, series, e))
 		return false;
-	return time >= series->kept_until || kept_delete(db, series->id, time, INT64_MAX, e);
+	if (may_be_base && time < series->open_until)
+		return kept_delete(db, series->id, time, INT64_MAX, e);
+	/* Open windows tell by what they have seen. */
+	return time >= series->kept_until ||
+	       db_run(db, SQL_DROP_CLOSED_KEPT,
+		      DB_VALUES(DB_INT(first_row_of(series->id, time)),
+				DB_INT(last_row_of(series->id)), DB_INT(time), DB_INT(OPEN)),
+		      e);
 }
 
 bool kept_delete(struct db *db, int64_t series, int64_t from, int64_t to, struct err *e)
 {
-	int64_t first = row_of(series, from < 0 ? 0 : from - from % TOP_DAY, 0),
-		last = last_row_of(series);
+	int64_t last = last_row_of(series);
 
 	/* Differences to what is gone are others, too (delta.h). */
 	if (to < INT64_MAX - DELTA_MAX_GAP - TOP_DAY)
 		last = row_of(series, to + DELTA_MAX_GAP + TOP_PIECE, 0);
-	return db_run(db, SQL_DROP_KEPT, DB_VALUES(DB_INT(first), DB_INT(last), DB_INT(from)), e);
+	return db_run(db, SQL_DROP_KEPT,
+		      DB_VALUES(DB_INT(first_row_of(series, from)), DB_INT(last), DB_INT(from)), e);
 }

@@ -185,6 +185,7 @@ struct store *store_open(const struct store_params *params, struct err *e)
 	shelf_init(&s->shelf, s->params.max_memory);
 	hot_init(&s->hot, s->params.max_memory);
 	kept_init(&s->kept);
+	follow_init(&s->follow);
 	pthread_mutex_init(&s->readers_lock, NULL);
 	pthread_mutex_init(&s->packers_lock, NULL);
 	keeper_init(&s->keeper);
@@ -211,6 +212,7 @@ void store_close(struct store *s)
 	shelf_release(&s->shelf);
 	hot_release(&s->hot);
 	kept_release(&s->kept);
+	follow_release(&s->follow);
 	catalog_release(&s->catalog);
 	for (size_t i = 0; i < s->packers.n; i++)
 		packer_free(s->packers.at[i]);
@@ -500,6 +502,8 @@ bool store_put(struct store *s, const struct store_new *new, struct arena *a,
 	if (!put_begin(s, new, a, &put, e))
 		return false;
 	ok = writer_do(s, &put.task, e);
+	if (ok)
+		follow_put(s, &put.task);
 	if (ok && meta)
 		fill_meta(a, &put.task, meta);
 	put_end(s, &put);
@@ -534,7 +538,11 @@ bool store_batch_commit(struct store_batch *b, struct err *e)
 {
 	for (size_t i = 1; i < b->puts.n; i++)
 		b->puts.at[i - 1]->task.also = &b->puts.at[i]->task;
-	return !b->puts.n || writer_do(b->s, &b->puts.at[0]->task, e);
+	if (b->puts.n && !writer_do(b->s, &b->puts.at[0]->task, e))
+		return false;
+	for (size_t i = 0; i < b->puts.n; i++)
+		follow_put(b->s, &b->puts.at[i]->task);
+	return true;
 }
 
 void store_batch_free(struct store_batch *b)

@@ -330,6 +330,13 @@ struct store_top {
 bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
 	       struct store_top *top, struct err *e);
 
+/* From now on, until the store is closed; once. Sums by function of profiles of this type, which
+ * must stay, are made as they are put, as far as that takes a hundredth of the machine: so the first
+ * who asks for the newest, without is_settled, need not wait until they are read. */
+void store_follow(struct store *s, struct str type);
+/* What was made so is durable, and known when the store is opened again. */
+void store_save_followed(struct store *s, const atomic_bool *stop);
+
 /* Names of functions at addresses of some profile or merge; nobody says which, so it is that of
  * which most are known. names[i].p is NULL if there is none; they lie in `a`. */
 bool store_symbols(struct store *s, const uint64_t *addresses, size_t n, const atomic_bool *stop,

@@ -432,17 +432,7 @@ static void parts_release(struct topping *t)
 
 		if (p->groups.group)
 			hot_put_groups(t->hot, &p->groups);
-		sums_release(&p->sums);
-		vec_release(&p->weights);
-		vec_release(&p->slots);
-		vec_release(&p->groups.of);
-		vec_release(&p->locals);
-		vec_release(&p->known);
-		vec_release(&p->nprofiles_of);
-		vec_release(&p->sum.weights);
-		map_release(&p->map);
-		map_release(&p->known_map);
-		buf_release(&p->scratch);
+		top_part_release(p);
 	}
 }
 

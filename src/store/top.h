@@ -93,6 +93,8 @@ struct top_part {
 	struct str type; /* of the profiles */
 	struct naming naming;
 	struct top_opening *opening; /* or NULL */
+	/* ERR_LIMIT if an open window has more profiles, or more that are new; 0: any number */
+	int64_t max_rows, max_new;
 };
 
 /* ---- windows (top_windows.c) */
@@ -102,6 +104,7 @@ enum { TOP_HOUR_LEVEL = 2, TOP_NLEVELS = 5 };
 extern const int64_t top_lengths[TOP_NLEVELS];
 
 void top_part_init(struct top_part *p, struct topping *t);
+void top_part_release(struct top_part *p);
 /* The next one of a series from a time on. */
 struct top_window top_cut(const struct topping *t, const struct picked *series, int64_t at,
 			  int64_t to);

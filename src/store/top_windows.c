@@ -242,6 +242,9 @@ static bool look(void *ctx, struct db *db, struct err *e)
 	if (db_int(row, 3) != before->nrows || db_int(row, 4) != before->last_row)
 		clear(&p->sum);
 	sqlite3_reset(row);
+	if (p->max_rows && (o->seen.nrows > p->max_rows ||
+			    o->seen.nrows - before->nrows > p->max_new))
+		return err_set(e, ERR_LIMIT, "too many profiles of a series are new");
 	if (before->nrows)
 		o->q->from = before->last_time + 1;
 	if (before->nrows && before->nrows == o->seen.nrows)
@@ -372,6 +375,18 @@ static bool read_parts(struct top_part *p, struct picked *series, const struct t
 
 /* ---- open windows */
 
+/* What was known of it last, up to a time. */
+static void find_open(struct top_part *p, const struct picked *series, const struct hot_key *key,
+		      int64_t to)
+{
+	bool is_known = hot_get(p->t->hot, key, &p->sum) ||
+			(kept_load(p->t->s, series, key) && hot_get(p->t->hot, key, &p->sum));
+
+	/* Who asks for a time that is past must not get what came after it. */
+	if (!is_known || p->sum.seen.last_time > to)
+		clear(&p->sum);
+}
+
 /* A piece that was read before, when it was not yet complete, or not at all. */
 static bool read_piece(struct top_part *p, struct picked *series, const struct top_window *w,
 		       bool *is_whole, struct err *e)
@@ -381,9 +396,7 @@ static bool read_piece(struct top_part *p, struct picked *series, const struct t
 	struct top_opening o = { series, w, &q, { 0 } };
 	bool ok;
 
-	/* Who asks for a time that is past must not get what came after it. */
-	if (!hot_get(p->t->hot, &key, &p->sum) || p->sum.seen.last_time > w->to)
-		clear(&p->sum);
+	find_open(p, series, &key, w->to);
 	p->opening = &o;
 	ok = scan_window(p, series, &q, is_whole, e);
 	p->opening = NULL;
@@ -397,6 +410,21 @@ void top_part_init(struct top_part *p, struct topping *t)
 {
 	*p = (struct top_part){ .t = t, .naming.by = t->s->namer };
 	sums_init(&p->sums, t->s, take_sum, p);
+}
+
+void top_part_release(struct top_part *p)
+{
+	sums_release(&p->sums);
+	vec_release(&p->weights);
+	vec_release(&p->slots);
+	vec_release(&p->groups.of);
+	vec_release(&p->locals);
+	vec_release(&p->known);
+	vec_release(&p->nprofiles_of);
+	vec_release(&p->sum.weights);
+	map_release(&p->map);
+	map_release(&p->known_map);
+	buf_release(&p->scratch);
 }
 
 static bool read_window(struct top_part *p, struct picked *series, const struct top_window *w,

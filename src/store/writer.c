@@ -96,7 +96,7 @@ static bool save_profile(struct writer *w, struct writer_task *t, struct err *e)
 	if (t->time < t->series->tiers_until &&
 	    !tier_change(w->db, t->series->id, t->process, t->time, t->series->tiers_until, e))
 		return false;
-	if (!kept_change(w->db, t->series, t->time, e))
+	if (!kept_change(w->db, t->series, t->time, t->duration == 0, e))
 		return false;
 	return db_run(w->db, SQL_NEW_PROFILE,
 		      DB_VALUES(DB_INT(t->series->id), DB_INT(t->time), DB_INT(row), DB_BLOB(id),

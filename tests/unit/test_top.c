@@ -342,10 +342,18 @@ static void tidy(struct place *p, int64_t now)
 		fail_msg("%s", e.text);
 }
 
+/* As a server does. */
+static void follow(struct place *p, struct namer *namer)
+{
+	store_set_namer(p->store, &namer->namer);
+	if (random_below(4))
+		store_follow(p->store, str_of(types[random_below(2)][0]));
+}
+
 static void act(struct place *p, struct namer *namer, const struct store_params *params, int ntypes,
 		int64_t now)
 {
-	switch (random_below(8)) {
+	switch (random_below(9)) {
 	case 0:
 		tidy(p, now);
 		break;
@@ -354,7 +362,7 @@ static void act(struct place *p, struct namer *namer, const struct store_params 
 		break;
 	case 2:
 		open_quick(p, params);
-		store_set_namer(p->store, &namer->namer);
+		follow(p, namer);
 		break;
 	case 3:
 		/* What was missing is there. */
@@ -364,6 +372,9 @@ static void act(struct place *p, struct namer *namer, const struct store_params 
 		/* What is told for good may be another then. */
 		namer->generation++;
 		namer->is_ready = random_below(2);
+		break;
+	case 5:
+		store_save_followed(p->store, NULL);
 		break;
 	default:
 		for (int i = 0; i < 6; i++)
@@ -384,7 +395,7 @@ static void check_random(const struct store_params *params, int ntypes, uint64_t
 	place_init(&p);
 	open_quick(&p, params);
 	namer_init(&namer);
-	store_set_namer(p.store, &namer.namer);
+	follow(&p, &namer);
 	for (int64_t t = now - 30 * HOUR; t < now; t += 7 * MINUTE)
 		push_random(&p, (int)(t / NS % ntypes), t + random_below(60) * NS);
 	for (int i = 0; i < 60; i++) {
@@ -469,6 +480,117 @@ TEST(a_store_that_is_opened_again_knows_what_functions_weigh)
 	assert_int_equal(again.n, 3);
 	assert_true(again.total > 500);
 	compare(&p, &params);
+	place_release(&p);
+}
+
+/* ---- what is new */
+
+static struct pushed pushed_at(int64_t time)
+{
+	return (struct pushed){ .service = "api",
+				.type = "cpu",
+				.sample_type = "samples",
+				.label = "1",
+				.time = time,
+				.duration = NS };
+}
+
+/* So that no piece ends while it is read. */
+static int64_t wait_for_middle(void)
+{
+	int64_t now = now_ns(), piece = 5 * MINUTE;
+
+	if (now % piece > piece - 10 * NS) {
+		sleep(11);
+		now = now_ns();
+	}
+	return now;
+}
+
+static struct store_top_params newest(int64_t now)
+{
+	static const struct store_matcher api = { .name = { "service", 7 },
+						 .value = { "api", 3 } };
+
+	return (struct store_top_params){
+		.query = { .matchers = &api, .nmatchers = 1, .from = now - DAY, .to = now }
+	};
+}
+
+TEST(what_has_just_been_put_is_known_without_its_book)
+{
+	struct place p;
+	int64_t now = wait_for_middle();
+	struct pushed what = pushed_at(now - 3 * HOUR);
+	struct store_top_params params = newest(now), settled = params;
+	struct store_top top;
+
+	settled.is_settled = settled.is_kept = true;
+	place_init(&p);
+	open_quick(&p, NULL);
+	store_follow(p.store, STR("cpu"));
+	push(&p, &what, "main;work 2\n");
+	top_of(&p, &settled);
+	for (what.time = now - 4 * MINUTE; what.time < now; what.time += 50 * NS)
+		push(&p, &what, "main;work 3\nmain;stripped 1\n");
+	store_save_followed(p.store, NULL);
+	for (int i = 0; i < 2; i++) {
+		open_quick(&p, NULL);
+		top = top_of(&p, &params);
+		assert_int_equal(top.total, 2 + 4 * 5);
+		assert_int_equal(p.store->shelf.bytes, 0);
+	}
+	compare(&p, &params);
+	place_release(&p);
+}
+
+/* What a series of several processes has put at one time is more than is followed. */
+TEST(a_series_that_is_put_all_the_time_is_read_by_who_asks)
+{
+	struct place p;
+	int64_t now = wait_for_middle();
+	struct pushed what = pushed_at(now - now % (5 * MINUTE));
+	struct store_top_params params = newest(now);
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	for (int i = 0; i < 20; i++)
+		push(&p, &what, "main;work 3\n");
+	store_follow(p.store, STR("cpu"));
+	push(&p, &what, "main;work 3\n");
+	assert_int_equal(p.store->catalog.series.at[0]->unfollowed, what.time);
+	assert_int_equal(top_of(&p, &params).total, 3 * 21);
+	compare(&p, &params);
+	place_release(&p);
+}
+
+/* Of what counts from the start, the difference is another then: also in a later piece, and if it
+ * is known from the last time only. */
+TEST(what_is_a_difference_is_another_when_something_comes_between)
+{
+	struct place p;
+	int64_t now = wait_for_middle();
+	struct pushed what = pushed_at(now - 9 * MINUTE);
+	struct store_top_params params = newest(now);
+
+	what.type = "mutex";
+	what.sample_type = "contentions";
+	what.duration = 0;
+	place_init(&p);
+	open_quick(&p, NULL);
+	store_follow(p.store, STR("mutex"));
+	push(&p, &what, "main;work 10\n");
+	what.time = now;
+	push(&p, &what, "main;work 30\n");
+	store_save_followed(p.store, NULL);
+	open_quick(&p, NULL);
+	assert_int_equal(top_of(&p, &params).total, 20);
+	open_quick(&p, NULL);
+	what.time = now - 6 * MINUTE;
+	push(&p, &what, "main;work 3\n");
+	open_quick(&p, NULL);
+	compare(&p, &params);
+	assert_int_equal(top_of(&p, &params).total, 3 + 27);
 	place_release(&p);
 }
 

@@ -84,7 +84,7 @@ struct endpoint {
 				each(capture_state) each(unnamed) each(debuginfo) each(debugfile) \
 					each(regressions) each(regression) each(render)           \
 						each(render_diff) each(render_values)             \
-							each(annotations)
+							each(annotations) each(live)
 #define API1_DECLARE(name)                            \
 	extern const struct endpoint endpoint_##name; \
 	route_handler api1_##name;

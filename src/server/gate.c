@@ -429,12 +429,13 @@ static bool is_query(const struct visit *v)
 /* Those that are answered without reading many profiles need not wait for those that are not. */
 static bool is_heavy(const struct visit *v)
 {
-	static const char *const light[] = { "/api/0/version",	   "/api/0/services",
-					     "/api/1/stats",	   "/api/1/openapi.json",
-					     "/api/1/refusals",	   "/api/1/profiles/*",
-					     "/api/1/targets",	   "/api/1/capture/*",
-					     "/api/1/debuginfo",   "/api/1/debuginfo/*",
-					     "/api/1/annotations", "/api/v1/status/buildinfo" };
+	static const char *const light[] = {
+		"/api/0/version",	   "/api/0/services",	 "/api/1/stats",
+		"/api/1/openapi.json",	   "/api/1/refusals",	 "/api/1/profiles/*",
+		"/api/1/targets",	   "/api/1/capture/*",	 "/api/1/debuginfo",
+		"/api/1/debuginfo/*",	   "/api/1/annotations", "/api/1/live",
+		"/api/v1/status/buildinfo"
+	};
 
 	if (!is_query(v))
 		return false;

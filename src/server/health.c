@@ -10,6 +10,7 @@
 #include "server/gate.h"
 #include "server/debuginfo.h"
 #include "server/limits.h"
+#include "server/live.h"
 #include "server/metrics.h"
 #include "server/scrape.h"
 #include "server/names.h"
@@ -102,12 +103,17 @@ static void measure_http(struct server *s, struct http_server *http)
 static void measure_limits(struct server *s)
 {
 	unsigned for_memory, for_turn, nrunning;
+	uint64_t nevents;
+	size_t nstreams;
 
 	set(s, METRIC_MEMORY_MAX, s->limits->max_memory);
 	set(s, METRIC_REQUEST_MEMORY_MAX, s->limits->memory.total);
 	set(s, METRIC_REQUEST_MEMORY, budget_taken(&s->limits->memory, &for_memory));
 	set(s, METRIC_UNREAD, holds_total(s->limits->unread));
 	set(s, METRIC_VIEWER_PROFILES, web_site_profiles(s->site));
+	live_count(s->live, &nstreams, &nevents);
+	set(s, METRIC_LIVE_STREAMS, nstreams);
+	set(s, METRIC_LIVE_EVENTS, nevents);
 	turns_count(s->limits->turns, &nrunning, &for_turn);
 	set(s, METRIC_QUERIES, nrunning);
 	set(s, METRIC_QUERIES_WAITING, for_memory + for_turn);

@@ -20,6 +20,7 @@
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/keep_rules.h"
+#include "server/live.h"
 #include "server/owners.h"
 #include "server/log.h"
 #include "server/names.h"
@@ -134,6 +135,7 @@ static void stop(struct server *s)
 	atomic_store(&s->is_stopping, true);
 	collector_stop(s->collector);
 	regressions_halt(s->regressions);
+	live_stop(s->live);
 	http_server_drain(s->http, s->options->exit_timeout / 1000000);
 	collector_join(s->collector); /* what it delivers are calls of the server */
 	http_server_stop(s->http);
@@ -313,8 +315,10 @@ bool server_run(const struct server_options *options, struct err *e)
 		scrape_open(&s);
 		s.regressions = regressions_start(&s);
 		s.warmer = warmer_start(&s);
+		s.live = live_start(&s);
 	}
 	ok = ok && listen_and_wait(&s, host, port, &signals, &jobs, e);
+	live_free(s.live);
 	warmer_stop(s.warmer);
 	regressions_stop(s.regressions);
 	collector_free(s.collector);

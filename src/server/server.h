@@ -25,6 +25,7 @@ struct metrics;	    /* metrics.h: what is counted */
 struct site;	    /* web/web.h: pages */
 struct regressions; /* regressions.h: looks for them in the background */
 
+struct live;
 struct warmer;
 
 struct server {
@@ -37,6 +38,7 @@ struct server {
 	struct site *site;
 	struct regressions *regressions;
 	struct warmer *warmer; /* warmer.h */
+	struct live *live;     /* live.h: pages that are told what is new */
 	int64_t started;       /* ns since 1970 */
 	atomic_bool is_stopping;
 	struct collector *collector;

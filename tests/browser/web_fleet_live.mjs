@@ -1,5 +1,5 @@
 // What a service does now; and why its frames have no names.
-import { axe, cells, data, equal, open, page, ready, serveStore, setTheme, shoot, soon, test } from "./web_lib.mjs";
+import { axe, cells, data, equal, open, page, ready, serveStore, setTheme, shoot, soon, test, trouble } from "./web_lib.mjs";
 import { EVIL, push } from "./web_fleet_lib.mjs";
 import { makeProfile } from "./web_proof_lib.mjs";
 import { readFileSync } from "node:fs";
@@ -65,6 +65,52 @@ await test("live: windows, and none that has anything", async () => {
 	await page.getByRole("button", { name: "10 s", exact: true }).click();
 	await ready();
 	equal(/^Nothing in the 10 s to .*; this is of /.test(await page.locator(".toolbar .count").textContent()), true);
+});
+
+await test("live: the server says when something has come", async () => {
+	await open(`${url}live?service=web&type=cpu&win=5m`);
+	await soon(async () => (await stats()).events > 0 && !(await stats()).isAsking, "a stream");
+	const { total } = await stats();
+
+	await send(1e9, 1e9);
+	const begin = Date.now();
+
+	await soon(async () => (await stats()).total === total + 3e9, "news");
+	equal(Date.now() - begin < 1900, true, `news took ${Date.now() - begin} ms`);
+	await page.keyboard.press("p");
+	await soon(async () => /^kiln_live_streams 0$/m.test(await (await fetch(url + "metrics")).text()), "no stream while it pauses");
+	await page.keyboard.press("p");
+	await soon(async () => !(await stats()).isAsking, "a stream again");
+});
+
+for (const [what, answer] of [["refused", route => route.fulfill({ status: 503, json: { code: 503, error: "too many" } })], ["kept back by a proxy", () => {}], ["broken", route => route.abort()]])
+	await test(`live: it is asked for where a stream is ${what}`, async () => {
+		await page.route("**/api/1/live?*", answer);
+		await open(`${url}live?service=web&type=cpu&win=5m`);
+		const { total } = await stats();
+
+		await send(1e9, 1e9);
+		await soon(async () => (await stats()).total === total + 3e9, "more");
+		equal([(await stats()).isAsking, (await stats()).events], [true, undefined]);
+		await page.unroute("**/api/1/live?*");
+		trouble.length = 0; // the browser tells of it
+	});
+
+await test("live: all since the page was opened", async () => {
+	await open(`${url}live?service=web&type=cpu`);
+	await page.getByRole("button", { name: "Since start" }).click();
+	await ready();
+	equal([await state("win"), Number(await state("since")) > 0], ["start", true]);
+	await page.waitForTimeout(1100); // times of profiles are whole seconds
+	await send(1e9, 1e9, 0);
+	await soon(async () => (await stats()).total === 3e9, "what came");
+	await page.reload();
+	await ready();
+	await soon(async () => (await stats()).total === 3e9, "the same");
+	await shoot("live-since-start");
+	await page.getByRole("button", { name: "1 min" }).click();
+	await ready();
+	equal([await state("win"), await state("since")], [null, null]);
 });
 
 await test("live: as a table, which keeps its row; and in the viewer", async () => {

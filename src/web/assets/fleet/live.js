@@ -1,4 +1,5 @@
-// The Live page: what a selection does now, as a flame graph or a table that is asked for again and again.
+// The Live page: what a selection does now, as a flame graph or a table. The server says when something has come, by a
+// stream of events; where that does not get through, it is asked again and again.
 import { h, clear, copyText, segmented, textButton } from "../dom.js";
 import { queryText, send } from "../request.js";
 import { cleanName, exactPattern, formatPercent, formatValue } from "../format.js";
@@ -6,13 +7,57 @@ import { VirtualTable } from "../table.js";
 import { decodeFlame, findPath, pathOf } from "../flame_tree.js";
 import { makeFlame } from "../flame_draw.js";
 import { LEAST_SENT, flameKeys, functionMap, isRoomy, latest, openFunctionMenu, pageNote, valueColumns } from "../pages.js";
+import { apiUrl } from "./fleet_api.js";
 import { nameField, queryField, timeText, usualType, valueField, viewerUrl } from "./selection.js";
 
 const LIVE_MS = 2000,
-	LIVE_WINDOWS = [["10s", 10, "10 s"], ["1m", 60, "1 min"], ["5m", 300, "5 min"]],
+	SILENT_MS = 4000, // a stream says something at once: if not, a proxy keeps it back
+	AGAIN_MS = 30000,
+	LIVE_WINDOWS = [["10s", 10, "10 s"], ["1m", 60, "1 min"], ["5m", 300, "5 min"], ["start", 0, "Since start"]],
 	USUAL_WINDOW = LIVE_WINDOWS[1];
 
 const windowFor = state => LIVE_WINDOWS.find(([name]) => name === state.win) || USUAL_WINDOW;
+
+/**
+ * Hears of news by a stream of events. `onNews` gets their times; `onSilence` is called when they do not come, and it is
+ * time to ask instead: until the next `onNews`.
+ */
+function openStream(url, onNews, onSilence) {
+	let source = null,
+		timer = 0,
+		again = 0;
+
+	const isSilent = () => {
+		clearTimeout(timer);
+		onSilence();
+	};
+
+	function connect() {
+		source = new EventSource(url);
+		timer = setTimeout(isSilent, SILENT_MS);
+		source.addEventListener("update", event => {
+			clearTimeout(timer);
+			onNews(JSON.parse(event.data));
+		});
+		source.addEventListener("error", () => {
+			isSilent();
+			// Refused: a browser does not come again by itself.
+			if (source.readyState === EventSource.CLOSED) {
+				clearTimeout(again);
+				again = setTimeout(connect, AGAIN_MS);
+			}
+		});
+	}
+
+	connect();
+	return {
+		close() {
+			clearTimeout(timer);
+			clearTimeout(again);
+			source.close();
+		},
+	};
+}
 
 /** What a function's menu has: the viewer, on what is shown. */
 function liveActions(ctx, fn, params) {
@@ -40,7 +85,8 @@ function mountLive(element, ctx) {
 		value: valueField(ctx),
 		query: queryField(ctx),
 	};
-	const windows = segmented("Window", LIVE_WINDOWS.map(([value, , text]) => ({ value, text, title: `What came in the last ${text}` })), USUAL_WINDOW[0], value => ctx.set({ win: value === USUAL_WINDOW[0] ? null : value })),
+	const opened = (Date.now() / 1000).toFixed(3);
+	const windows = segmented("Window", LIVE_WINDOWS.map(([value, seconds, text]) => ({ value, text, title: seconds ? `What came in the last ${text}` : "All that has come since the page was opened" })), USUAL_WINDOW[0], setWindow),
 		mode = segmented("View", [{ value: "flame", text: "Flame" }, { value: "top", text: "Top" }], "flame", value => ctx.set({ mode: value === "flame" ? null : value })),
 		pause = textButton("Pause", togglePause, "btn", { title: "Pause or go on (p)" }),
 		open = h("a", { class: "btn" }, "Open in the viewer"),
@@ -74,6 +120,12 @@ function mountLive(element, ctx) {
 		isGone = false,
 		theme = ctx.theme,
 		timer = 0,
+		stream = null,
+		streamKey = "",
+		isAsking = true,
+		isLoading = false,
+		turn = 0,
+		news = null,
 		stats = {};
 
 	element.classList.add("fill");
@@ -83,6 +135,11 @@ function mountLive(element, ctx) {
 		body,
 		h("div", { class: "details" }, what, amount)
 	);
+
+	/** That of "since start" is in the URL, so that it shows the same to who opens it. */
+	function setWindow(value) {
+		ctx.set({ win: value === USUAL_WINDOW[0] ? null : value, since: value === "start" ? opened : null });
+	}
 
 	const typeOf = state => state.type || usualType(types || []) || "";
 
@@ -179,11 +236,21 @@ function mountLive(element, ctx) {
 		return isTop ? response.json() : decodeFlame(await response.arrayBuffer());
 	}
 
+	const windowText = ([, seconds, text]) => seconds ? text : `time since ${timeText(Number(ctx.state.since || opened))}`;
+
+	/** From when to when, in seconds. */
+	function windowOf(state) {
+		const [, seconds] = windowFor(state),
+			to = Number(state.at) || news?.to || Date.now() / 1000;
+
+		return [seconds ? to - seconds : Math.min(to, Number(state.since || opened)), to];
+	}
+
 	async function load(signal) {
 		const { state } = ctx,
-			[, seconds, text] = windowFor(state),
-			to = Number(state.at) || Date.now() / 1000,
-			params = { service: state.service, type: typeOf(state), query: state.query, from: (to - seconds).toFixed(3), to: to.toFixed(3) };
+			text = windowText(windowFor(state)),
+			[from, to] = windowOf(state),
+			params = { service: state.service, type: typeOf(state), query: state.query, from: from.toFixed(3), to: to.toFixed(3) };
 
 		hasFailed = true;
 		const answer = await ask(params, signal),
@@ -196,11 +263,56 @@ function mountLive(element, ctx) {
 			open.href = viewerUrl("flamegraph", params, null, { si: state.st });
 			open.removeAttribute("aria-disabled");
 		} else if (!flame && !table) {
-			clear(body).append(pageNote("Nothing came in", h("p", {}, `No profiles of the last ${text} have come in. Programs that push once a minute need a longer window.`)));
+			clear(body).append(pageNote("Nothing came in", h("p", {}, `No profiles of the ${windowFor(state)[1] ? "last " : ""}${text} have come in. Programs that push once a minute need a longer window.`)));
 		}
 		note.textContent = answer ? `${formatValue(stats.total, answer.unit ?? answer.header?.unit)} in the ${text} to ${timeText(to)}` : shown.to ? `Nothing in the ${text} to ${timeText(to)}; this is of ${timeText(Number(shown.to))}` : "";
 		stats.ticks = (stats.ticks || 0) + 1;
 		stats.tickMs = performance.now() - start;
+	}
+
+	// ---- when it is asked for
+
+	const isLive = () => Boolean(!document.hidden && key && !ctx.state.at && typeOf(ctx.state));
+
+	/** What comes while there is still something to load is shown after that, the last of it. */
+	async function reload() {
+		const mine = ++turn;
+		let times;
+
+		isLoading = true;
+		do {
+			times = news;
+			await run(load);
+		} while (mine === turn && times !== news && !isGone && !hasFailed && isLive());
+		if (mine === turn)
+			isLoading = false;
+	}
+
+	/** A stream of what is chosen, as long as somebody looks. */
+	function listen() {
+		const { state } = ctx,
+			[, seconds] = windowFor(state),
+			url = isLive() && !isGone ? apiUrl("live", { service: state.service, type: typeOf(state), query: state.query, window: seconds ? `${seconds}s` : null, since: seconds ? null : state.since || opened }) : "";
+
+		if (url === streamKey)
+			return;
+		streamKey = url;
+		stream?.close();
+		stream = null;
+		news = null;
+		isAsking = true;
+		if (url)
+			stream = openStream(url, ({ to }) => {
+				isAsking = false;
+				hasFailed = false;
+				stats.events = (stats.events || 0) + 1;
+				news = { to: Date.parse(to) / 1000 };
+				if (!isLoading && isLive())
+					reload();
+			}, () => {
+				isAsking = true;
+				news = null;
+			});
 	}
 
 	async function loadNames(signal) {
@@ -216,7 +328,7 @@ function mountLive(element, ctx) {
 	function update(state) {
 		const names = JSON.stringify([state.service, state.query]),
 			isTop = state.mode === "top",
-			next = JSON.stringify([names, typeOf(state), state.st, state.win, state.mode, state.at]);
+			next = JSON.stringify([names, typeOf(state), state.st, state.win, state.since, state.mode, state.at]);
 
 		fields.service.update(state);
 		fields.query.update(state);
@@ -241,7 +353,8 @@ function mountLive(element, ctx) {
 			if (isTop ? flame : table)
 				clearBody();
 			key = next;
-			run(load);
+			news = null;
+			reload();
 		} else if (zoom !== state.z) {
 			showZoom();
 		}
@@ -249,27 +362,32 @@ function mountLive(element, ctx) {
 			theme = ctx.theme;
 			flame?.restyle();
 		}
+		listen();
 	}
 
 	async function tick() {
-		if (!document.hidden && key && !ctx.state.at && !hasFailed && typeOf(ctx.state))
-			await run(load);
+		listen();
+		if (isAsking && isLive() && !hasFailed && !isLoading)
+			await reload();
 		if (!isGone)
 			timer = setTimeout(tick, LIVE_MS);
 	}
 
 	open.setAttribute("aria-disabled", "true");
+	document.addEventListener("visibilitychange", listen);
 	timer = setTimeout(tick, LIVE_MS);
 	return {
 		update,
 		keys: { p: togglePause, 0: () => ctx.set({ z: null }), Escape: () => ctx.set({ z: null }) },
 		keyHelp: [["p", "Pause, or go on"], ["ArrowUp ArrowDown ArrowLeft ArrowRight", "Move in the flame graph"], ["Enter", "Zoom into the frame"], ["0 Escape", "Show all again"]],
 		get stats() {
-			return { ...stats, zoom: flame?.tree && flame.zoomNode > 0 ? functionOf(flame.zoomNode)[1] : null };
+			return { ...stats, isAsking, zoom: flame?.tree && flame.zoomNode > 0 ? functionOf(flame.zoomNode)[1] : null };
 		},
 		destroy() {
 			isGone = true;
 			clearTimeout(timer);
+			document.removeEventListener("visibilitychange", listen);
+			listen();
 			run.stop();
 			runNames.stop();
 			clearBody();

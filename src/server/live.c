@@ -1,0 +1,353 @@
+#include "server/live.h"
+
+#include <stdlib.h>
+
+#include "base/wait.h"
+#include "http/stream.h"
+#include "server/gate.h"
+#include "server/log.h"
+
+#define SECOND INT64_C(1000000000)
+enum {
+	TICK_MS = 500, /* so that is how often pages hear of something */
+	BEAT_MS = 15000,
+	MAX_AGE_MS = 15 * 60 * 1000,
+	MAX_UNREAD_BYTES = 16 << 10,
+	MIN_SLIDE_S = 2, /* a window that moves on has to be drawn again */
+	SLIDES = 30,	 /* in the time that a window has */
+};
+
+struct watch {
+	struct arena arena; /* of what the request says */
+	struct request request;
+	struct http_stream *stream;
+	int64_t window, since; /* of these one is 0 */
+	int64_t start_ms, beat_ms, slide_at;
+	uint64_t nputs; /* of the store, when it was last looked at */
+	struct store_id newest;
+	bool has_any, is_told;
+};
+
+struct live {
+	struct server *server;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	vec(struct watch *) watches; /* the thread's own */
+	atomic_bool is_stopping;
+	bool has_thread;
+	/* Under the lock, which nobody has while the store is asked: */
+	vec(struct watch *) new;
+	size_t nopen;
+	uint64_t nevents;
+};
+
+/* ---- a stream */
+
+static void watch_free(struct watch *w)
+{
+	http_stream_end(w->stream);
+	selector_release(&w->request.selector);
+	arena_release(&w->arena);
+	free(w);
+}
+
+static int64_t window_start(const struct watch *w, int64_t now)
+{
+	return w->since ? w->since : now - w->window;
+}
+
+/* False: that cannot be told. */
+static bool find_newest(struct live *l, struct watch *w, int64_t now, bool *has_any,
+			struct store_meta *newest, struct arena *a)
+{
+	struct store_query query = { .matchers = w->request.selector.matchers.at,
+				     .nmatchers = w->request.selector.matchers.n,
+				     .from = window_start(w, now),
+				     .to = now,
+				     .limit = 1,
+				     .stop = &l->is_stopping };
+	struct store_meta *metas = NULL;
+	struct err e = { 0 };
+	size_t n = 0;
+
+	if (!store_find(l->server->store, &query, a, &metas, &n, &e) && e.kind != ERR_NOTFOUND)
+		return false;
+	*has_any = n > 0;
+	if (n)
+		*newest = metas[n - 1];
+	return true;
+}
+
+static bool tell(struct live *l, struct watch *w, int64_t now, const struct store_meta *newest)
+{
+	struct buf event = { 0 };
+	bool ok;
+
+	buf_printf(&event, "event: update\ndata: {\"seconds\":%.3f",
+		   (double)(now - window_start(w, now)) / 1e9);
+	json_time(&event, "from", window_start(w, now) / 1000000 * 1000000);
+	json_time(&event, "to", now / 1000000 * 1000000);
+	json_time(&event, "newest", newest ? newest->created : 0);
+	buf_puts(&event, "}\n\n");
+	ok = http_stream_write(w->stream, buf_view(&event));
+	buf_release(&event);
+	w->is_told = true;
+	pthread_mutex_lock(&l->lock);
+	l->nevents++;
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+static int64_t slide_ns(const struct watch *w)
+{
+	int64_t slide = w->window / SLIDES;
+
+	return slide > MIN_SLIDE_S * SECOND ? slide : MIN_SLIDE_S * SECOND;
+}
+
+/* False: it is over. */
+static bool look(struct live *l, struct watch *w, uint64_t nputs, struct arena *a)
+{
+	int64_t now = time_now();
+	/* Profiles leave the window, and those whose times are ahead come into it. */
+	bool is_due = now >= w->slide_at, has_any, is_new;
+	struct store_meta newest;
+
+	if (nputs == w->nputs && !is_due)
+		return true;
+	if (!find_newest(l, w, now, &has_any, &newest, a))
+		return true; /* the next time, maybe */
+	is_new = !w->is_told || has_any != w->has_any ||
+		 (has_any && memcmp(&newest.id, &w->newest, sizeof(newest.id)) != 0);
+	w->nputs = nputs;
+	w->has_any = has_any;
+	if (has_any)
+		w->newest = newest.id;
+	if (is_due || is_new)
+		w->slide_at = now + slide_ns(w);
+	if (!is_new && !(is_due && has_any && w->window))
+		return true;
+	w->beat_ms = clock_now_ms();
+	return tell(l, w, now, has_any ? &newest : NULL);
+}
+
+/* Proxies shut what is silent, and a peer that has gone is found so. */
+static bool beat(struct watch *w)
+{
+	int64_t now = clock_now_ms();
+
+	if (now - w->start_ms > MAX_AGE_MS)
+		return false;
+	if (now - w->beat_ms < BEAT_MS)
+		return true;
+	w->beat_ms = now;
+	return http_stream_write(w->stream, STR(": still here\n\n"));
+}
+
+/* ---- all of them */
+
+static void close_watch(struct live *l, size_t i)
+{
+	watch_free(l->watches.at[i]);
+	l->watches.at[i] = l->watches.at[--l->watches.n];
+	pthread_mutex_lock(&l->lock);
+	l->nopen--;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void look_at_all(struct live *l)
+{
+	struct arena a = { 0 };
+	struct store_stats stats;
+
+	store_stats(l->server->store, &stats);
+	for (size_t i = 0; i < l->watches.n && !atomic_load(&l->is_stopping);) {
+		struct watch *w = l->watches.at[i];
+		/* A peer that has gone must not keep its place until there is news. */
+		bool is_on = http_stream_write(w->stream, STR("")) && look(l, w, stats.nputs, &a) &&
+			     beat(w);
+
+		arena_release(&a);
+		a = (struct arena){ 0 };
+		if (is_on)
+			i++;
+		else
+			close_watch(l, i);
+	}
+}
+
+/* Until it is time to look, or to end. */
+static void take_new(struct live *l)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->watches.n && !l->new.n && !atomic_load(&l->is_stopping))
+		wait_for_ms(&l->wake, &l->lock, TICK_MS);
+	while (!l->watches.n && !l->new.n && !atomic_load(&l->is_stopping))
+		pthread_cond_wait(&l->wake, &l->lock);
+	for (size_t i = 0; i < l->new.n; i++)
+		vec_push(&l->watches, l->new.at[i]);
+	l->new.n = 0;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void *run(void *ctx)
+{
+	struct live *l = ctx;
+
+	while (!atomic_load(&l->is_stopping)) {
+		take_new(l);
+		look_at_all(l);
+	}
+	while (l->watches.n)
+		close_watch(l, 0);
+	return NULL;
+}
+
+/* ---- start and end */
+
+struct live *live_start(struct server *s)
+{
+	struct live *l = xcalloc(1, sizeof(*l));
+
+	l->server = s;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->wake, NULL);
+	l->has_thread = pthread_create(&l->thread, NULL, run, l) == 0;
+	if (!l->has_thread)
+		log_error("there is no thread to tell pages what is new: they ask instead");
+	return l;
+}
+
+void live_stop(struct live *l)
+{
+	bool was_stopping;
+
+	if (!l || !l->has_thread)
+		return;
+	pthread_mutex_lock(&l->lock);
+	was_stopping = atomic_exchange(&l->is_stopping, true);
+	pthread_cond_signal(&l->wake);
+	pthread_mutex_unlock(&l->lock);
+	if (was_stopping)
+		return;
+	pthread_join(l->thread, NULL);
+	for (size_t i = 0; i < l->new.n; i++) /* nobody adds to them any more */
+		watch_free(l->new.at[i]);
+	l->new.n = 0;
+}
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	live_stop(l);
+	vec_release(&l->watches);
+	vec_release(&l->new);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->wake);
+	free(l);
+}
+
+void live_count(struct live *l, size_t *nstreams, uint64_t *nevents)
+{
+	pthread_mutex_lock(&l->lock);
+	*nstreams = l->nopen;
+	*nevents = l->nevents;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- new ones */
+
+/* The request in memory of its own, which outlives the call. It has been read once, so that works.
+ */
+static struct watch *watch_new(const struct request *q)
+{
+	struct watch *w = xcalloc(1, sizeof(*w));
+	struct http_target target;
+	struct err e;
+
+	w->request = (struct request){ .c = q->c,
+				       .a = &w->arena,
+				       .endpoint = q->endpoint,
+				       .values = arena_many(&w->arena, q->endpoint->nparams + 1,
+							    struct value),
+				       .now = q->now };
+	if (!http_target_parse(&w->arena, str_of(str_dup(&w->arena, q->c->http->target.raw)),
+			       &target, &e) ||
+	    !request_read(&w->request, &target, &e)) {
+		selector_release(&w->request.selector);
+		arena_release(&w->arena);
+		free(w);
+		return NULL;
+	}
+	w->request.c = NULL; /* which is over soon */
+	w->window = request_int(&w->request, "window");
+	w->since =
+		request_param(&w->request, "since")->is_set ? request_int(&w->request, "since") : 0;
+	if (w->since)
+		w->window = 0;
+	w->start_ms = w->beat_ms = clock_now_ms();
+	return w;
+}
+
+static bool take_place(struct live *l)
+{
+	bool ok;
+
+	pthread_mutex_lock(&l->lock);
+	ok = l->has_thread && !atomic_load(&l->is_stopping) &&
+	     l->nopen < (size_t)l->server->options->max_live;
+	l->nopen += ok;
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+static void give_place(struct live *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->nopen--;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* False: it is stopping. */
+static bool hand_over(struct live *l, struct watch *w)
+{
+	bool ok;
+
+	pthread_mutex_lock(&l->lock);
+	ok = !atomic_load(&l->is_stopping);
+	if (ok)
+		vec_push(&l->new, w);
+	pthread_cond_signal(&l->wake);
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+void live_add(struct live *l, struct request *q)
+{
+	struct http_reply *r = q->c->reply;
+	struct watch *w;
+
+	if (!take_place(l)) {
+		gate_refuse(q->c, 503, "max-live",
+			    "%lld pages are being told what is new, as many as --max-live allows; "
+			    "ask every now and then instead",
+			    (long long)l->server->options->max_live);
+		return;
+	}
+	w = watch_new(q);
+	if (!w) {
+		give_place(l);
+		reply_error(q->c, 400, "the request cannot be read");
+		return;
+	}
+	w->stream = http_stream_new(q->c->http, MAX_UNREAD_BYTES);
+	r->status = 200;
+	r->stream = w->stream;
+	http_reply_header(r, "Content-Type", "text/event-stream");
+	http_reply_header(r, "Cache-Control", "no-store");
+	http_reply_header(r, "X-Accel-Buffering", "no"); /* nginx would keep events back */
+	if (!hand_over(l, w))
+		watch_free(w);
+}

@@ -69,7 +69,7 @@ await test("live: windows, and none that has anything", async () => {
 
 await test("live: the server says when something has come", async () => {
 	await open(`${url}live?service=web&type=cpu&win=5m`);
-	await soon(async () => (await stats()).events > 0 && !(await stats()).isAsking, "a stream");
+	await soon(async () => (await stats()).nevents > 0 && !(await stats()).isAsking, "a stream");
 	const { total } = await stats();
 
 	await send(1e9, 1e9);
@@ -91,7 +91,7 @@ for (const [what, answer] of [["refused", route => route.fulfill({ status: 503, 
 
 		await send(1e9, 1e9);
 		await soon(async () => (await stats()).total === total + 3e9, "more");
-		equal([(await stats()).isAsking, (await stats()).events], [true, undefined]);
+		equal([(await stats()).isAsking, (await stats()).nevents], [true, 0]);
 		await page.unroute("**/api/1/live?*");
 		trouble.length = 0; // the browser tells of it
 	});

@@ -125,6 +125,7 @@ function mountLive(element, ctx) {
 		isAsking = true,
 		isLoading = false,
 		turn = 0,
+		nevents = 0,
 		news = null,
 		stats = {};
 
@@ -305,7 +306,7 @@ function mountLive(element, ctx) {
 			stream = openStream(url, ({ to }) => {
 				isAsking = false;
 				hasFailed = false;
-				stats.events = (stats.events || 0) + 1;
+				nevents++;
 				news = { to: Date.parse(to) / 1000 };
 				if (!isLoading && isLive())
 					reload();
@@ -381,7 +382,7 @@ function mountLive(element, ctx) {
 		keys: { p: togglePause, 0: () => ctx.set({ z: null }), Escape: () => ctx.set({ z: null }) },
 		keyHelp: [["p", "Pause, or go on"], ["ArrowUp ArrowDown ArrowLeft ArrowRight", "Move in the flame graph"], ["Enter", "Zoom into the frame"], ["0 Escape", "Show all again"]],
 		get stats() {
-			return { ...stats, isAsking, zoom: flame?.tree && flame.zoomNode > 0 ? functionOf(flame.zoomNode)[1] : null };
+			return { ...stats, nevents, isAsking, zoom: flame?.tree && flame.zoomNode > 0 ? functionOf(flame.zoomNode)[1] : null };
 		},
 		destroy() {
 			isGone = true;

@@ -85,7 +85,8 @@ static bool parse(struct worker *w, struct str bytes, const struct parse_params 
 	if (perf_recognizes(bytes))
 		return perf_parse(p, &w->tables, w->strings, bytes,
 				  &(struct perf_params){ .max_bytes = w->params->max_bytes,
-							 .locate = w->params->locate },
+							 .locate = w->params->locate,
+							 .has_times = w->params->has_times },
 				  e);
 	return profile_parse(p, &w->tables, w->strings, bytes, params, e);
 }

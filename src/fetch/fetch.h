@@ -40,6 +40,7 @@ struct fetch_params {
 	void (*prepare)(const void *ctx, struct arena *a, struct profile *p, struct buf *warnings);
 	const void *prepare_ctx;
 	const struct locate_params *locate; /* for perf's stacks (perf/perf.h); or NULL */
+	bool has_times;			    /* keep those of perf's samples */
 	struct fetch_progress *progress;    /* or NULL */
 
 	struct fetch_remote *remote; /* NULL: all sources are files */

@@ -16,6 +16,7 @@ void collector_release(struct collector *c)
 	vec_release(&c->threads);
 	vec_release(&c->rows);
 	vec_release(&c->stacks);
+	vec_release(&c->ticks);
 	map_release(&c->by_thread);
 	map_release(&c->by_row);
 }
@@ -104,6 +105,8 @@ bool collector_add(struct collector *c, const struct collect_sample *s, struct e
 		c->first_time = s->time;
 	if (s->time > c->last_time)
 		c->last_time = s->time;
+	if (c->has_times && s->time)
+		vec_push(&c->ticks, (struct collect_tick){ s->time, s->period, i });
 	return true;
 }
 
@@ -304,6 +307,32 @@ static void add_samples(struct collector *c, struct arena *a, const uint32_t *co
 	}
 }
 
+/* ---- times */
+
+static void add_times(struct collector *c, struct arena *a, const uint32_t *columns,
+		      struct profile *p)
+{
+	size_t n = c->ticks.n;
+	struct profile_tick *ticks;
+	int64_t *values;
+
+	if (!n || n >= UINT32_MAX)
+		return;
+	ticks = arena_many(a, n, struct profile_tick);
+	values = arena_many(a, n * p->ntypes, int64_t);
+	for (size_t i = 0; i < n; i++) {
+		const struct collect_tick *t = &c->ticks.at[i];
+		uint32_t column = columns[c->rows.at[t->row].event];
+
+		ticks[i] = (struct profile_tick){ (int64_t)(t->time & INT64_MAX), t->row,
+						  (uint32_t)i };
+		values[i * p->ntypes] = 1;
+		if (column)
+			values[i * p->ntypes + column] = (int64_t)t->period;
+	}
+	profile_set_times(a, p, ticks, n, values);
+}
+
 void collector_finish(struct collector *c, struct arena *a, struct profile *out)
 {
 	struct arena scratch = { 0 };
@@ -315,5 +344,6 @@ void collector_finish(struct collector *c, struct arena *a, struct profile *out)
 	if (c->last_time > c->first_time)
 		c->b.head.duration_nanos = (int64_t)(c->last_time - c->first_time);
 	builder_finish(&c->b, a, out);
+	add_times(c, a, columns, out);
 	arena_release(&scratch);
 }

@@ -32,12 +32,20 @@ struct collect_row {
 	int64_t count, total;
 };
 
+/* When one of the samples of a row was. */
+struct collect_tick {
+	uint64_t time, period;
+	uint32_t row;
+};
+
 struct collector {
 	struct builder b; /* locations, functions and mappings are put in by the reader */
 	vec(struct collect_event) events;
 	vec(struct collect_thread) threads;
 	vec(struct collect_row) rows;
 	vec(uint32_t) stacks;
+	vec(struct collect_tick) ticks;
+	bool has_times; /* are these kept? */
 	struct map by_thread, by_row;
 	uint64_t seed, first_time, last_time;
 	bool has_no_periods; /* then there is nothing but the number of samples */

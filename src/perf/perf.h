@@ -16,6 +16,7 @@ struct locate_params;
 struct perf_params {
 	size_t max_bytes;		    /* of what perf has compressed */
 	const struct locate_params *locate; /* where to look for files to unwind with; or NULL */
+	bool has_times;			    /* keep when each sample was taken: profile.times */
 	bool is_foreign; /* of who knows which machine: no file that it names is opened, and the
 			    kernel here is not asked */
 };

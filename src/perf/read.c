@@ -228,6 +228,7 @@ static bool parse_data(struct profile *p, struct arena *a, struct strings *strin
 	bool ok;
 
 	collector_init(&r.c, strings);
+	r.c.has_times = params->has_times;
 	ok = perf_data_open(&r.d, data, params->max_bytes, e) && read_data(&r, params, e);
 	if (ok)
 		collector_finish(&r.c, a, p);
@@ -251,5 +252,5 @@ bool perf_parse(struct profile *p, struct arena *a, struct strings *strings, str
 {
 	if (perf_data_recognizes(data))
 		return parse_data(p, a, strings, data, params, e);
-	return perf_script_parse(p, a, strings, data, e);
+	return perf_script_parse(p, a, strings, data, params->has_times, e);
 }

@@ -421,7 +421,7 @@ bool perf_script_recognizes(struct str data)
 }
 
 bool perf_script_parse(struct profile *p, struct arena *a, struct strings *strings, struct str data,
-		       struct err *e)
+		       bool has_times, struct err *e)
 {
 	struct script s = { 0 };
 	bool ok;
@@ -430,6 +430,7 @@ bool perf_script_parse(struct profile *p, struct arena *a, struct strings *strin
 	if (data.n >= UINT32_MAX)
 		return err_set(e, ERR_LIMIT, "perf script: text of %zu bytes is too large", data.n);
 	collector_init(&s.c, strings);
+	s.c.has_times = has_times;
 	ok = read_lines(&s, data, e);
 	if (ok) {
 		s.c.has_no_periods = !s.has_periods;

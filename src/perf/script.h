@@ -15,6 +15,6 @@
 
 bool perf_script_recognizes(struct str data);
 bool perf_script_parse(struct profile *p, struct arena *a, struct strings *strings, struct str data,
-		       struct err *e);
+		       bool has_times, struct err *e);
 
 #endif

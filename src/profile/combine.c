@@ -68,6 +68,7 @@ static bool select_columns(struct arena *a, struct profile *p, const uint32_t *c
 	}
 	p->types = types;
 	p->ntypes = ncommon;
+	p->times = NULL;
 	p->samples = samples;
 	p->values = values;
 	if (!has_type(p, p->default_type))
@@ -197,6 +198,7 @@ void profile_scale(struct arena *a, struct profile *p, const double *ratios)
 			kept++;
 		}
 	}
+	p->times = NULL;
 	p->samples = samples;
 	p->values = values;
 	p->nsamples = kept;

@@ -106,6 +106,7 @@ void profile_take_side(struct arena *a, struct profile *p, bool is_base)
 {
 	const struct profile all = *p;
 
+	p->times = NULL;
 	p->samples = arena_many(a, all.nsamples, struct sample);
 	p->values = arena_many(a, (size_t)all.nsamples * all.ntypes, int64_t);
 	p->nsamples = 0;

@@ -76,6 +76,19 @@ struct function {
 	uint32_t name, system_name, filename;
 };
 
+/* When something was sampled. Whatever has a time has it of a row of values, which stays the row of
+ * its sample through filters. */
+struct profile_tick {
+	int64_t at; /* nanoseconds, of any clock */
+	uint32_t row;
+	uint32_t values; /* row of times->values: its part of the row's values */
+};
+struct profile_times {
+	struct profile_tick *ticks; /* in order of time */
+	const int64_t *values;
+	size_t n;
+};
+
 struct profile {
 	struct strings *strings;
 	struct value_type *types;
@@ -93,6 +106,9 @@ struct profile {
 		ncomments;
 
 	bool has_hidden; /* are there hidden locations? profile_drop_hidden takes them out */
+
+	/* Or NULL. Nothing but what times.c has looks at it; what makes other rows forgets it. */
+	const struct profile_times *times;
 
 	uint32_t drop_frames, keep_frames, default_type, doc_url; /* strings */
 	struct value_type period_type;
@@ -154,6 +170,21 @@ bool file_is_system(struct str file);
 bool mapping_is_system(const struct profile *p, const struct mapping *m);
 /* Does any of its frames have a name? */
 bool location_has_name(const struct profile *p, const struct location *l);
+
+/* ---- time (times.c) */
+
+/* Ticks in order of time, in `a`; `values` has `nvalues` rows for them. */
+void profile_set_times(struct arena *a, struct profile *p, struct profile_tick *ticks, size_t n,
+		       const int64_t *values);
+/* Of samples that have a number with a unit of time as their label timestamp, timestamp_ns,
+ * timestamp_us, timestamp_ms or time: those are their times. Nothing if too few have one. */
+void profile_find_times(struct arena *a, struct profile *p);
+/* Leaves what was sampled from `from` to before `to`, in nanoseconds after the first. Once `stop`
+ * is set, the profile is of no use. */
+void profile_take_times(struct arena *a, struct profile *p, int64_t from, int64_t to,
+			const atomic_bool *stop);
+/* Index of the first tick that is not before `after` nanoseconds after the first. */
+size_t profile_tick_at(const struct profile_times *t, int64_t after);
 
 /* ---- names that are found later (names.c) */
 

@@ -23,8 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct perf_params params = { .max_bytes = UNPACKED_MAX, .locate = &locate };
 
 	strings_init(&strings);
-	if (perf_recognizes(bytes) && perf_parse(&profile, &arena, &strings, bytes, &params, &e))
+	params.has_times = true;
+	if (perf_recognizes(bytes) && perf_parse(&profile, &arena, &strings, bytes, &params, &e)) {
 		raw_write(&out, &profile);
+		if (profile.times)
+			profile_take_times(&arena, &profile, 0, INT64_MAX / 2, NULL);
+		raw_write(&out, &profile);
+	}
 	buf_release(&out);
 	strings_release(&strings);
 	arena_release(&arena);

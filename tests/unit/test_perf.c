@@ -226,6 +226,58 @@ TEST(text_of_perf_script)
 	arena_release(&a);
 }
 
+/* ---- times */
+
+static int64_t total(const struct profile *p, uint32_t column)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		sum += sample_values(p, &p->samples[i])[column];
+	return sum;
+}
+
+/* What the two halves of the time have is what there is. */
+static void assert_times(const char *path)
+{
+	const struct locate_params locate = { "tests/perf", "", "", "" };
+	struct perf_params params = { .max_bytes = MAX_BYTES,
+				      .locate = &locate,
+				      .has_times = true };
+	struct arena a = { 0 };
+	struct loaded l;
+	struct profile halves[2];
+	int64_t span;
+
+	load_file(&l, &a, path);
+	assert_null(l.p.times);
+	assert_true(perf_parse(&l.p, &l.arena, &l.strings, read_packed(&a, path), &params, &l.e));
+	assert_non_null(l.p.times);
+	assert_int_equal(l.p.times->n, total(&l.p, 0));
+	span = l.p.times->ticks[l.p.times->n - 1].at - l.p.times->ticks[0].at;
+	assert_int_equal(span, l.p.duration_nanos);
+	for (int i = 0; i < 2; i++) {
+		halves[i] = l.p;
+		profile_take_times(&l.arena, &halves[i], i * (span / 2), i ? span + 1 : span / 2,
+				   NULL);
+		assert_in_range(halves[i].nsamples, 1, l.p.nsamples);
+	}
+	for (uint32_t column = 0; column < l.p.ntypes; column++)
+		assert_int_equal(total(&halves[0], column) + total(&halves[1], column),
+				 total(&l.p, column));
+	profile_take_times(&l.arena, &l.p, span + 1, span + 2, NULL);
+	assert_int_equal(l.p.nsamples, 0);
+	unload(&l);
+	arena_release(&a);
+}
+
+TEST(samples_have_times_for_those_who_ask)
+{
+	assert_times("tests/perf/fp.data.gz");
+	assert_times("tests/perf/packed.data.gz");
+	assert_times("tests/perf/dwarf.script.gz");
+}
+
 /* ---- files made here, of either byte order */
 
 struct file {

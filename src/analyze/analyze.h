@@ -37,12 +37,18 @@ void session_release(struct session *s);
 bool analyze_greet(struct session *s, const struct analyze_options *options, struct buf *out,
 		   struct err *e);
 
+/* Of a profile's time, in nanoseconds after its first sample; both 0: all of it. */
+struct time_range {
+	int64_t from, to;
+};
+
 /* Filters, aggregates and prints. The session's profile stays as it is. */
 struct analyze_request {
 	const struct report *report;
 	const char *argument; /* of -peek and its like, or "" */
 	const struct analyze_options *options;
 	void *into;		 /* report_params.into */
+	struct time_range time;	 /* what was sampled then, of profiles that know */
 	const atomic_bool *stop; /* or NULL; once set, what comes out is of no use */
 };
 bool analyze_report(struct session *s, const struct analyze_request *q, struct buf *out,

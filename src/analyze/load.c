@@ -192,6 +192,7 @@ bool analyze_load(struct session *s, const struct command_line *c, struct buf *w
 					  .prepare = locate,
 					  .prepare_ctx = &paths,
 					  .locate = &paths,
+					  .has_times = *o->http,
 					  .progress = progress_counters(progress),
 					  .remote = fetch_remote_new(&tls),
 					  .seconds = o->seconds,

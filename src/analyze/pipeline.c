@@ -2,6 +2,8 @@
  * aggregation. */
 #include "analyze/analyze.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,19 +92,31 @@ static void use_slice(struct pipeline *x, struct slice *slice)
 	x->p = slice->p;
 }
 
+static const char *time_key(struct arena *a, struct time_range time)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%" PRId64 " %" PRId64, time.from, time.to);
+	return str_dup(a, str_of(text));
+}
+
 static bool open_unfiltered(struct pipeline *x, struct err *e)
 {
 	const struct analyze_options *o = &x->o;
 	bool has_tags = *o->tagroot || *o->tagleaf;
-	/* Graphs that are kept with the slice have file names as these two leave them. */
-	const char *values[] = { o->tagroot, o->tagleaf, has_tags ? o->unit : "", o->trim_path,
-				 o->source_path };
+	struct time_range time = x->s->profile.times ? x->q->time : (struct time_range){ 0 };
+	/* Graphs that are kept with the slice have file names as the two paths leave them. */
+	const char *values[] = { o->tagroot,   o->tagleaf,     has_tags ? o->unit : "",
+				 o->trim_path, o->source_path, time_key(x->a, time) };
 	const char *key = make_key(x->a, values, sizeof(values) / sizeof(*values));
 	struct slice *slice = cache_find(x->cache, key);
 
 	if (!slice) {
 		slice = slice_new(key);
 		slice->p = x->s->profile;
+		if (time.to)
+			profile_take_times(&slice->arena, &slice->p, time.from, time.to,
+					   x->q->stop);
 		profile_label_units(&slice->arena, &slice->p, &slice->units, &slice->warnings);
 		add_tag_frames(x, slice);
 		if (!goes_on(x, e)) {

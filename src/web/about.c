@@ -80,6 +80,14 @@ static bool has_labels(const struct profile *p)
 	return false;
 }
 
+/* Of samples with times: how many, and from the first to the last. */
+static void put_ticks(struct buf *out, const struct profile_times *t)
+{
+	if (t)
+		buf_printf(out, ",\"ticks\":%zu,\"span_nanos\":%lld", t->n,
+			   (long long)int_distance(t->ticks[0].at, t->ticks[t->n - 1].at));
+}
+
 void loaded_describe(struct loaded *l, const struct analyze_options *o)
 {
 	struct buf *out = &l->about;
@@ -103,5 +111,7 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o)
 	put_text(out, "doc_url", profile_str(p, p->doc_url));
 	put_missing(out, l);
 	buf_printf(out, ",\"has_unnamed\":%s", l->named.threads ? "true" : "false");
-	buf_printf(out, ",\"has_labels\":%s}", has_labels(p) ? "true" : "false");
+	buf_printf(out, ",\"has_labels\":%s", has_labels(p) ? "true" : "false");
+	put_ticks(out, p->times);
+	buf_char(out, '}');
 }

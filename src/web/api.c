@@ -39,6 +39,7 @@ bool api_report(struct api_call *q, struct session *s, const struct report *repo
 					   .argument = argument,
 					   .options = &q->options,
 					   .into = into,
+					   .time = q->time,
 					   .stop = q->http->abandoned };
 	bool ok;
 

@@ -180,6 +180,7 @@ static struct loaded *loaded_new(const struct session *s, const char *name)
 	if (s->profile.strings == &s->strings)
 		l->session.profile.strings = &l->session.strings;
 	l->session.keeps_slices = true;
+	profile_find_times(&l->arena, &l->session.profile);
 	pthread_mutex_init(&l->lock, NULL);
 	if (!is_all_named(&l->session.profile))
 		name_all(l);

@@ -15,8 +15,9 @@ enum { LOCK_WAIT_NS = 20 * 1000 * 1000, MAX_SMALL_BODY = 64 << 10 };
 #define STATIC STR("static/")
 
 /* All of them are one file; its scripts know which it is by the address. */
-static const char *const pages[] = { "flamegraph", "top",    "tree",   "sandwich", "graph",
-				     "peek",	   "source", "disasm", "labels",   "compare" };
+static const char *const pages[] = { "flamegraph", "top",     "tree",	 "sandwich",
+				     "graph",	   "peek",    "source",	 "disasm",
+				     "labels",	   "compare", "timeline" };
 
 enum {
 	PROFILE = 1, /* works on one, or two */
@@ -41,6 +42,8 @@ static const struct route {
 	{ "api/v1/peek", "GET", api_peek, PROFILE | KEPT },
 	{ "api/v1/source", "GET", api_source, PROFILE | KEPT | LOCAL },
 	{ "api/v1/labels", "GET", api_labels, PROFILE | KEPT },
+	{ "api/v1/heat", "GET", api_heat, PROFILE | KEPT },
+	{ "api/v1/chart", "GET", api_chart, PROFILE },
 	{ "api/v1/diff", "GET", api_diff, PROFILE | KEPT },
 	{ "api/v1/export/", "GET", api_export, PROFILE | SUBPATH },
 	{ "download", "GET", api_download, PROFILE },
@@ -322,7 +325,8 @@ static void run_route(struct api_call *q, const struct route *route)
 {
 	struct buf out = { 0 };
 	struct err e = { 0 };
-	bool ok = url_options(&q->http->target, q->a, &q->options, &e);
+	bool ok = url_options(&q->http->target, q->a, &q->options, &e) &&
+		  url_time(&q->http->target, "tm", &q->time, &e);
 
 	if (ok && (route->flags & (q->site->source.load ? PROFILE | NAMED : PROFILE)))
 		ok = open_profiles(q, &e);

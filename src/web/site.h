@@ -39,6 +39,7 @@ struct api_call {
 	struct http_reply *reply;
 	struct arena *a;
 	struct analyze_options options;
+	struct time_range time;		/* that is asked for */
 	struct loaded *profile, *other; /* sides a and b; `other` may be NULL */
 	bool is_locked;			/* are they? */
 	const char *key;		/* of the answer, if that is kept; else NULL */
@@ -84,6 +85,10 @@ bool url_options(const struct http_target *t, struct arena *a, struct analyze_op
 /* "f=main&n=10": what of the options that have all these flags is not as usual. */
 void url_put_options(struct buf *out, const struct analyze_options *o, unsigned flags);
 
+/* "1.25-3.5", seconds after the first sample, as what a parameter says; "" is all of it. ERR_USAGE.
+ */
+bool url_time(const struct http_target *t, const char *name, struct time_range *out, struct err *e);
+
 /* ---- api.c */
 
 struct str api_param(const struct api_call *q, const char *name);
@@ -111,7 +116,8 @@ void json_put_number(struct buf *out, double v);
 
 typedef bool api_handler(struct api_call *q, struct buf *out, struct err *e);
 api_handler api_meta, api_flame, api_top, api_search, api_function, api_graph, api_peek, api_source,
-	api_labels, api_profiles, api_add_profile, api_subtract, api_remove_profile, api_diff,
-	api_export, api_configs, api_save_config, api_delete_config, api_download;
+	api_labels, api_heat, api_chart, api_profiles, api_add_profile, api_subtract,
+	api_remove_profile, api_diff, api_export, api_configs, api_save_config, api_delete_config,
+	api_download;
 
 #endif

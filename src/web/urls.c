@@ -1,6 +1,8 @@
 /* urls.c - the analyzer's options as parameters of a URL, by their table. */
 #include "web/site.h"
 
+#include "base/number.h"
+
 bool url_options(const struct http_target *t, struct arena *a, struct analyze_options *o,
 		 struct err *e)
 {
@@ -43,4 +45,28 @@ void url_put_options(struct buf *out, const struct analyze_options *o, unsigned 
 			http_put_escaped(out, buf_view(&value));
 	}
 	buf_release(&value);
+}
+
+static bool parse_seconds(struct str text, int64_t *ns)
+{
+	const double most = 1e9; /* seconds: thirty years */
+	double seconds;
+
+	if (number_parse_float(text, &seconds) != NUMBER_OK || !(seconds >= 0 && seconds <= most))
+		return false;
+	*ns = (int64_t)(seconds * 1e9 + 0.5);
+	return true;
+}
+
+bool url_time(const struct http_target *t, const char *name, struct time_range *out, struct err *e)
+{
+	struct str all = http_target_param(t, name), rest = all, from = str_cut(&rest, '-');
+
+	*out = (struct time_range){ 0 };
+	return !all.n ||
+	       (parse_seconds(from, &out->from) && parse_seconds(rest, &out->to) &&
+		out->from < out->to) ||
+	       err_set(e, ERR_USAGE,
+		       "%s=%.*s: not two times such as 1.25-3.5, in seconds after the first sample",
+		       name, STR_ARG(all));
 }

@@ -39,9 +39,10 @@ enum {
 	/* Who used so much without a tick has our signal blocked. */
 	BLOCKED_NS = 50000000,
 	LIVES = 256,
-	/* A thread is not likely to run for so many times as long as others of its kind. */
-	LIFE_MARGIN = 4,
-	LIFE_DECAY = 64,
+	LIFE_DECAY = 128,
+	/* Clocks differ by less than this part of a time. */
+	CLOCKS_DIFFER = 64,
+	UNSEEN_NS = 100000, /* what a thread uses before its first act; it is a tenth of that */
 };
 
 /* Threads that started in the same function, with the same argument or with any. Of the latter
@@ -69,6 +70,7 @@ static atomic_uint scan;	  /* odd while threads are looked for */
 static struct last *lasts;
 static struct buckets sums;
 static atomic_uint nthreads; /* that had a timer */
+static uint64_t first_chance;
 static struct kin kins[KINS_MAX];
 
 /* What there is to say about a profile. */
@@ -209,16 +211,18 @@ static void arm_timer(int id, uint64_t first)
 	kernel_call(SYS_timer_settime, id, TIMER_ABSTIME, (long)&t, 0);
 }
 
-static void delete_timer(struct cpu_timer *t)
+/* False: it was put off to the end. */
+static bool delete_timer(struct cpu_timer *t)
 {
 	int id = TIMER_PUT_OFF;
 
 	if (atomic_compare_exchange_strong(&t->id, &id, TIMER_NONE))
-		return;
+		return false;
 	for (; id == TIMER_COMING; id = atomic_load(&t->id))
 		kernel_call(SYS_sched_yield, 0, 0, 0, 0);
 	if (id >= 0)
 		kernel_call(SYS_timer_delete, id, 0, 0, 0);
+	return true;
 }
 
 /* One timer for all who have none of their own. If the program uses it there is none. */
@@ -248,15 +252,13 @@ static void stop_common_timer(void)
 		kernel_call(SYS_setitimer, ITIMER_PROF, (long)&none, 0, 0);
 }
 
-/* Multiples of the golden ratio fill the range more evenly than chance does: of many short threads
- * as many ticks are seen as they deserve. */
-static uint64_t next_chance(void)
+/* A part of a period, for the thread of that number. Multiples of the golden ratio fill the range
+ * more evenly than chance does: of many short threads as many ticks are seen as they deserve. */
+static uint64_t delay_of(uint32_t number)
 {
-	static atomic_ullong at;
+	uint64_t chance = first_chance + number * 0x9e3779b97f4a7c15u;
 
-	if (!atomic_load_explicit(&at, memory_order_relaxed))
-		atomic_store(&at, local_random());
-	return atomic_fetch_add(&at, 0x9e3779b97f4a7c15u) >> 32;
+	return (chance >> 32) * (uint64_t)period >> 32;
 }
 
 static void set_origin(struct cpu_timer *t, const struct thread *thread)
@@ -282,12 +284,14 @@ static void note_life(frame_t origin, uint64_t used)
 	atomic_store_explicit(life_from(origin), used, memory_order_relaxed);
 }
 
-/* Will it have ended by its first tick? */
+/* Will it have ended by its first tick? It is not likely to run for half as long again as others of
+ * its kind. */
 static bool is_short_lived(const struct cpu_timer *t)
 {
 	uint64_t life = atomic_load_explicit(life_from(t->origin), memory_order_relaxed);
 
-	return t->origin && life && t->first > LIFE_MARGIN * life && !atomic_load(&t->event);
+	return t->origin && life && t->first > life + life / 2 &&
+	       !atomic_load_explicit(&t->event, memory_order_relaxed);
 }
 
 static atomic_uint late_round;
@@ -298,39 +302,52 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 {
 	int id;
 
-	t->first = from + 1 + next_chance() * (uint64_t)period / (1ull << 32);
+	t->first = from + 1 + delay_of(atomic_fetch_add(&nthreads, 1));
 	t->period = (uint64_t)period;
 	set_origin(t, thread);
 	perf_start(t);
 	id = is_short_lived(t) ? TIMER_PUT_OFF : create_timer(t, tid);
-	if (id < 0 && id != TIMER_PUT_OFF)
+	if (id < 0 && id != TIMER_PUT_OFF) {
+		atomic_fetch_sub(&nthreads, 1);
 		return -id;
+	}
 	t->round = atomic_load(&late_round);
-	atomic_store(&t->id, id);
-	atomic_store(&t->ticks, 0);
-	atomic_store(&t->tid, tid);
+	atomic_store_explicit(&t->id, id, memory_order_relaxed);
+	atomic_store_explicit(&t->ticks, 0, memory_order_relaxed);
+	atomic_store(&t->tid, tid); /* from now on all see it */
 	if (id >= 0)
 		arm_timer(id, t->first);
-	atomic_fetch_add(&nthreads, 1);
 	return 0;
 }
 
-/* Ends it. Returns the ticks that no signal stood for; 0 too if another thread does it. */
-static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock)
+#define UNKNOWN_TIME UINT64_MAX
+
+/* Ends the timer of a thread that has used no more than `most`. Returns the ticks that no signal
+ * stood for; 0 too if another thread does it. The clock costs more than all the rest: it is not
+ * asked for a thread that cannot have got to its first tick. */
+static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock, uint64_t most)
 {
-	uint64_t used, due, ticks;
+	uint64_t used = 0, due, ticks;
 
 	if (!atomic_compare_exchange_strong(&t->tid, &tid, TIMER_ENDING))
 		return 0;
-	delete_timer(t);
+	if (delete_timer(t) || most >= t->first)
+		used = read_clock(clock);
 	perf_end(t);
-	used = read_clock(clock);
-	if (t->origin && clock == CLOCK_THREAD_CPUTIME_ID)
+	if (used && t->origin && clock == CLOCK_THREAD_CPUTIME_ID)
 		note_life(t->origin, used);
 	due = timer_due(t, used);
-	ticks = atomic_load(&t->ticks);
-	atomic_store(&t->tid, 0);
+	ticks = atomic_load_explicit(&t->ticks, memory_order_relaxed);
+	atomic_store_explicit(&t->tid, 0, memory_order_release);
 	return due > ticks ? (uint32_t)(due - ticks) : 0;
+}
+
+/* A thread uses no more CPU time than has gone by since it began. */
+static uint64_t most_used(const struct thread *thread)
+{
+	int64_t past = now_ns() - thread->began;
+
+	return past < 0 ? UNKNOWN_TIME : (uint64_t)(past + past / CLOCKS_DIFFER + UNSEEN_NS);
 }
 
 static void lack_timer(int error)
@@ -361,6 +378,7 @@ void cpu_thread_starts(void)
 
 	if (!t || !atomic_load(&takes_threads))
 		return;
+	local.self->began = now_ns();
 	error = start_timer(t, tid, 0, local.self);
 	if (error) {
 		lock_take(&lock);
@@ -371,7 +389,7 @@ void cpu_thread_starts(void)
 	/* Was somebody faster? */
 	other = was_scanned(local.self) ? other_timer(tid, tid) : NULL;
 	if (other || !atomic_load(&takes_threads))
-		end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
+		end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID, UNKNOWN_TIME);
 	if (other)
 		set_origin(other, local.self);
 }
@@ -380,16 +398,19 @@ void cpu_thread_ends(void)
 {
 	uint32_t tid = local_tid(), rest;
 	struct cpu_timer *t = own_timer(local.self), *all = atomic_load(&cpu_timers);
+	uint64_t most = UNKNOWN_TIME;
 
 	if (!all)
 		return;
-	if (!t || atomic_load(&t->tid) != tid) {
+	if (t && atomic_load(&t->tid) == tid) {
+		most = most_used(local.self);
+	} else {
 		t = other_timer(tid, tid);
 		if (!t)
 			return;
 		set_origin(t, local.self);
 	}
-	rest = end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID);
+	rest = end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID, most);
 	if (rest)
 		sample_rest((uint32_t)(t - all), tid, rest);
 }
@@ -448,7 +469,7 @@ static void end_others(const uint32_t *living, uint32_t nliving, const uint32_t 
 		else if (has_tid(living, nliving, tid))
 			t = NULL;
 		if (t)
-			end_timer(t, tid, clock_of(tid));
+			end_timer(t, tid, clock_of(tid), UNKNOWN_TIME);
 		else
 			perf_check(&cpu_timers[i]);
 	}
@@ -654,6 +675,7 @@ static void clear(void)
 		atomic_store(&cpu_timers[i].tid, 0);
 	}
 	atomic_store(&nthreads, 0);
+	first_chance = local_random();
 }
 
 static bool may_start(void)
@@ -765,7 +787,8 @@ static void end_timers(void)
 {
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
 		struct cpu_timer *t = &cpu_timers[i];
-		uint32_t tid = atomic_load(&t->tid), rest = end_timer(t, tid, clock_of(tid));
+		uint32_t tid = atomic_load(&t->tid),
+			 rest = end_timer(t, tid, clock_of(tid), UNKNOWN_TIME);
 
 		if (rest)
 			sample_rest(i, tid, rest);

@@ -88,7 +88,7 @@ static void thread_begins(struct thread *t, void *frame)
 		local.stack_low = (uintptr_t)pthread_self() + DESCRIPTOR_MAX - t->stack_bytes;
 	local.labels = t->labels;
 	local.self = t;
-	atomic_store_explicit(&t->tid, local_tid(), memory_order_release);
+	atomic_store_explicit(&t->tid, local_tid_at_start(), memory_order_release);
 	pthread_setspecific(key, t);
 	if (agent_is_on(ON_TRACE))
 		trace_thread_begins();

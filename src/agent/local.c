@@ -1,5 +1,6 @@
 #include "agent/local.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,19 @@ uint32_t local_tid(void)
 	if (!local.tid)
 		local.tid = (uint32_t)syscall(SYS_gettid);
 	return local.tid;
+}
+
+/* libc knows it, and tells by the number of the thread's CPU clock: as the kernel has it, ~tid with
+ * the kind of clock below. */
+uint32_t local_tid_at_start(void)
+{
+	enum { KIND_BITS = 3, OF_THREAD = 6 };
+	clockid_t clock = 0;
+
+	if (!local.tid && pthread_getcpuclockid(pthread_self(), &clock) == 0 &&
+	    (clock & ((1 << KIND_BITS) - 1)) == OF_THREAD)
+		local.tid = ~(uint32_t)(clock >> KIND_BITS);
+	return local_tid();
 }
 
 static int64_t read_clock(clockid_t clock)

@@ -41,5 +41,7 @@ static inline void agent_leave(void)
 /* xorshift64*: good enough to sample by. Any context. */
 uint64_t local_random(void);
 uint32_t local_tid(void);
+/* The same in a thread that libc has just started, without a system call. */
+uint32_t local_tid_at_start(void);
 
 #endif

@@ -169,7 +169,8 @@ static void close_event(uint64_t event)
 
 void perf_start(struct cpu_timer *t)
 {
-	atomic_store(&t->event, events.are_wanted ? EVENT_WANTED : 0);
+	atomic_store_explicit(&t->event, events.are_wanted ? EVENT_WANTED : 0,
+			      memory_order_relaxed);
 }
 
 void perf_open(struct cpu_timer *t, uint64_t used)
@@ -197,10 +198,13 @@ void perf_open(struct cpu_timer *t, uint64_t used)
 		close_event(event);
 }
 
+/* One that is not wanted at first never is. */
 void perf_end(struct cpu_timer *t)
 {
-	uint64_t event = atomic_exchange(&t->event, 0);
+	uint64_t event = atomic_load_explicit(&t->event, memory_order_relaxed);
 
+	if (event)
+		event = atomic_exchange(&t->event, 0);
 	if (event > EVENT_GONE)
 		close_event(event);
 }

@@ -67,16 +67,16 @@ enum { TIMERS_MAX = 1 << 15 };
 
 #define TIMER_ENDING (~0u) /* in place of the thread's id */
 struct cpu_timer {
-	atomic_uint tid; /* 0: free */
-	atomic_int id;	 /* the kernel's; below 0: there is none, see cpu.c */
-	uint64_t first;	 /* the thread's clock at its first tick, in ns; ticks go on from there */
+	_Alignas(64) atomic_uint tid; /* 0: free */
+	atomic_int id;		      /* the kernel's; below 0: there is none, see cpu.c */
+	uint64_t first; /* the thread's clock at its first tick, in ns; ticks go on from there */
 	uint64_t period;
 	atomic_ullong ticks; /* that signals stood for */
 	atomic_ullong event; /* its perf event, see below; 0: none */
-	bool is_steady;	     /* the event had its first tick, and has its period now */
 	frame_t origin;	     /* where the thread started; 0: not known */
 	uint64_t kin;	     /* see struct sample */
 	unsigned round;	     /* in which it was put off */
+	bool is_steady;	     /* the event had its first tick, and has its period now */
 };
 /* Ticks of a thread whose clock is at `used`. */
 static inline uint64_t timer_due(const struct cpu_timer *t, uint64_t used)

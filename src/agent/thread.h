@@ -30,12 +30,13 @@ void thread_set_agent(uint32_t tid);
 /* Before one of the agent's ends: its number may soon be a thread of the program. */
 void thread_forget_agent(uint32_t tid);
 
-/* A thread of which we saw the start. There is room for a fixed number; others go unregistered. */
+/* A thread of which we saw the start. There is room for a fixed number; others go unregistered. One
+ * line of cache each: threads that do next to nothing are not to wait for more. */
 struct thread {
-	atomic_uint tid;	     /* 0: it has not begun to run, or there is none */
-	uint32_t number;	     /* of its place, from 1 */
-	uint32_t next;		     /* place; among those that are free */
-	uint32_t created_by, labels; /* the stack of whoever created it, 0: unknown; its labels */
+	_Alignas(64) atomic_uint tid; /* 0: it has not begun to run, or there is none */
+	uint32_t number;	      /* of its place, from 1 */
+	uint32_t next;		      /* place; among those that are free */
+	uint32_t created_by, labels;  /* the stack of whoever created it, 0: unknown; its labels */
 	bool is_ending;
 	union {
 		void *(*posix)(void *);
@@ -43,6 +44,7 @@ struct thread {
 	} routine;
 	void *argument;
 	size_t stack_bytes;
+	int64_t began; /* of those that got a timer then: by now_ns */
 	uint32_t scan; /* as of cpu_scan */
 };
 

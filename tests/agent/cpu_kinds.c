@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -22,11 +23,16 @@ enum {
 	ON_BLOCKED,
 	ON_CALLS,
 	ON_LATE,
+	RUN_MIXED,
+	CREATE_MIXED,
 	KINDS,
-	MOMENTS = 1000
+	MOMENTS = 1000,
+	MIXED = 4000,
+	LONGER_EACH = 200,
 };
-static const char *const names[] = { "on_main",	 "on_pthread", "on_short", "on_c11",
-				     "on_clone", "on_blocked", "on_calls", "on_late" };
+static const char *const names[] = { "on_main",	  "on_pthread",	 "on_short", "on_c11",
+				     "on_clone",  "on_blocked",	 "on_calls", "on_late",
+				     "run_mixed", "create_mixed" };
 static atomic_long used[KINDS];
 static long long budget = 300000000, late_budget = 100000;
 
@@ -70,6 +76,30 @@ static void *run_late(void *function)
 {
 	((void (*)(void))function)();
 	return NULL;
+}
+
+/* With all that it used since the kernel made it. */
+static void *run_mixed(void *ns)
+{
+	while (clock_ns() < (long long)(uintptr_t)ns)
+		for (volatile int i = 0; i < 2000; i++)
+			;
+	atomic_fetch_add(&used[RUN_MIXED], clock_ns());
+	return NULL;
+}
+
+/* Few use much more than the others of their kind, and end soon all the same. */
+NO_INLINE static void create_mixed(void)
+{
+	long long start = clock_ns();
+	pthread_t one;
+
+	for (int i = 0; i < MIXED; i++) {
+		pthread_create(&one, NULL, run_mixed,
+			       (void *)(uintptr_t)(i % LONGER_EACH ? 50000 : 15000000));
+		pthread_join(one, NULL);
+	}
+	atomic_fetch_add(&used[CREATE_MIXED], clock_ns() - start);
 }
 
 static int run_c11(void *function)
@@ -123,6 +153,7 @@ int main(int argc, char **argv)
 		pthread_create(&one, NULL, run_late, on_late);
 		pthread_join(one, NULL);
 	}
+	create_mixed();
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	thrd_join(c11, NULL);

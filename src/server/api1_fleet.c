@@ -122,6 +122,12 @@ static bool search_rows(struct store_top *top, struct str text, size_t limit, si
 	return true;
 }
 
+/* now-1d: nobody means the second. */
+static bool is_relative(struct str time)
+{
+	return str_has_prefix(time, STR("now"));
+}
+
 static bool run_top(struct request *q, struct buf *out, struct err *e)
 {
 	static struct str (*const groups[])(void *, struct str, struct str, struct str) = {
@@ -134,6 +140,7 @@ static bool run_top(struct request *q, struct buf *out, struct err *e)
 					   .by = request_text(q, "by"),
 					   .order = (enum store_top_order)request_int(q, "sort"),
 					   .group = group->is_set ? groups[group->number] : NULL,
+					   .is_rough = is_relative(request_text(q, "from")),
 					   .is_settled = !request_int(q, "fresh"),
 					   .function = request_text(q, "function"),
 					   .limit = search.n ? 0 : limit };
@@ -286,9 +293,10 @@ static const struct param top_params[] = {
 	  .kind = PARAM_FLAG,
 	  .initial = "true",
 	  .help = "If it is false, the last minutes, of which profiles may still come, are left "
-		  "out, and times of more than six hours begin at a whole hour: that is fast even "
-		  "of a thousand services. Nothing is left out of what began, or is asked for, "
-		  "within the last hour." },
+		  "out, unless what is asked for, or all there is, is of the last hour. Times of "
+		  "more than six hours then begin at a whole hour, and others at whole five "
+		  "minutes; with fresh they do so if from is relative, as now-1d, and they are of "
+		  "an hour or more." },
 	PARAM_LIMIT(20, 10000, "rows"),
 };
 static const struct param series_params[] = {

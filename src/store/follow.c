@@ -34,15 +34,13 @@ static int64_t clock_ns(clockid_t clock)
 
 static bool may_spend(struct follow *f)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC), most = TOP_SECOND * MOST_SECONDS, passed;
+	const int64_t most = MOST_SECONDS * TOP_SECOND / ONE_IN * parallel_cores();
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool is_left;
 
 	pthread_mutex_lock(&f->lock);
-	passed = now - f->since_ns;
+	f->left_ns += (now - f->since_ns) / ONE_IN * parallel_cores();
 	f->since_ns = now;
-	most = most / ONE_IN * parallel_cores();
-	f->left_ns += (passed < TOP_SECOND * MOST_SECONDS ? passed : TOP_SECOND * MOST_SECONDS) /
-		      ONE_IN * parallel_cores();
 	if (f->left_ns > most)
 		f->left_ns = most;
 	is_left = f->left_ns > 0;
@@ -117,7 +115,6 @@ void store_follow(struct store *s, struct str type)
 	hot_end(&s->hot);
 	f->type = type;
 	f->since_ns = clock_ns(CLOCK_MONOTONIC);
-	f->left_ns = TOP_SECOND * MOST_SECONDS / ONE_IN * parallel_cores();
 	atomic_store(&f->is_on, true);
 }
 

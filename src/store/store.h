@@ -293,9 +293,12 @@ struct store_top_params {
 			  that */
 	enum store_top_order order;
 	uint32_t limit;
-	/* Times end where profiles have come to rest, some minutes ago, and long ones begin at a
-	 * whole hour: then all is known from sums that are kept in memory, once they have been
-	 * made. If they begin within the last hour, or the profiles do, they end now. */
+	/* Times of more than six hours begin at a whole hour, and those of one or more at whole
+	 * five minutes: sums of those are kept, and what is shorter must be read. */
+	bool is_rough;
+	/* The same, and times end where profiles have come to rest, some minutes ago: then all is
+	 * known from sums that are kept in memory, once they have been made. If they begin within
+	 * the last hour, or the profiles do, they end now. */
 	bool is_settled;
 	/* What is summed up for it is written down, too: so it is known when the store is opened
 	 * again. For who asks again and again, in the background. */

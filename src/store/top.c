@@ -372,11 +372,6 @@ static int64_t settled_end(const struct topping *t)
 	return !t->params->is_kept && until < end && until >= end - 2 * TOP_PIECE ? until : end;
 }
 
-static int64_t settled_from(int64_t from, int64_t to)
-{
-	return from - from % (int_distance(from, to) > TOP_DAY / 4 ? TOP_HOUR : TOP_PIECE);
-}
-
 /* Of what began within the last hour, too little would have come to rest, or nothing: all of it
  * counts. An hour as people ask for it, by their own clocks. */
 static bool is_young(const struct topping *t, int64_t first, int64_t now)
@@ -384,6 +379,31 @@ static bool is_young(const struct topping *t, int64_t first, int64_t now)
 	int64_t from = t->from > first ? t->from : first;
 
 	return !t->params->is_kept && from > now - TOP_HOUR - TOP_PIECE;
+}
+
+static void settle(struct topping *t, int64_t first, int64_t now)
+{
+	int64_t end = settled_end(t);
+
+	if (t->to >= end && !is_young(t, first, now))
+		t->to = end - 1;
+}
+
+static bool is_rough(const struct store_top_params *params)
+{
+	return params->is_rough || params->is_settled;
+}
+
+/* Where they begin then: short times as they are, unless they need not be fresh. */
+static int64_t rough_from(const struct store_top_params *params, int64_t from, int64_t to)
+{
+	int64_t length = int_distance(from, to), unit = TOP_PIECE;
+
+	if (length > TOP_DAY / 4)
+		unit = TOP_HOUR;
+	else if (!params->is_settled && length < TOP_HOUR - TOP_PIECE)
+		unit = 1;
+	return from - from % unit;
 }
 
 /* Where times end, if the query does not say. */
@@ -400,13 +420,10 @@ static void find_times(struct topping *t, size_t n, int64_t now)
 	t->to = t->params->query.to;
 	if (t->to > last && t->to > now)
 		t->to = last > now ? last : now;
-	if (t->params->is_settled) {
-		int64_t end = settled_end(t);
-
-		if (t->to >= end && !is_young(t, first, now))
-			t->to = end - 1;
-		t->from = settled_from(t->from, t->to);
-	}
+	if (t->params->is_settled)
+		settle(t, first, now);
+	if (is_rough(t->params))
+		t->from = rough_from(t->params, t->from, t->to);
 	t->middle = middle_of(t->from > first ? t->from : first, t->to);
 }
 
@@ -471,8 +488,8 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	bool ok, is_early;
 
 	/* What ended between this and the time that was asked for counts, too. */
-	if (params->is_settled && q.from > 0)
-		q.from = settled_from(q.from, q.to);
+	if (is_rough(params) && q.from > 0)
+		q.from = rough_from(params, q.from, q.to);
 	scan_pick(&scan, a);
 	t.picked = scan.picked;
 	if (!scan_check_type(&scan, e))

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <time.h>
 
+#include "base/parallel.h"
 #include "base/path.h"
 #include "stores.h"
 #include "store/inside.h"
@@ -348,6 +349,7 @@ static void follow(struct place *p, struct namer *namer)
 	store_set_namer(p->store, &namer->namer);
 	if (random_below(4))
 		store_follow(p->store, str_of(types[random_below(2)][0]));
+	p->store->follow.left_ns = random_below(2) * NS;
 }
 
 static void act(struct place *p, struct namer *namer, const struct store_params *params, int ntypes,
@@ -529,6 +531,7 @@ TEST(what_has_just_been_put_is_known_without_its_book)
 	place_init(&p);
 	open_quick(&p, NULL);
 	store_follow(p.store, STR("cpu"));
+	p.store->follow.left_ns = NS;
 	push(&p, &what, "main;work 2\n");
 	top_of(&p, &settled);
 	for (what.time = now - 4 * MINUTE; what.time < now; what.time += 50 * NS)
@@ -541,6 +544,69 @@ TEST(what_has_just_been_put_is_known_without_its_book)
 		assert_int_equal(p.store->shelf.bytes, 0);
 	}
 	compare(&p, &params);
+	place_release(&p);
+}
+
+/* As much of the CPU as there is left. */
+TEST(what_is_followed_takes_a_small_part_of_the_time)
+{
+	struct place p;
+	int64_t now = wait_for_middle();
+	struct pushed what = pushed_at(now);
+	struct store_top_params params = newest(now);
+	struct err e;
+	uint64_t n;
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	store_follow(p.store, STR("cpu"));
+	p.store->follow.left_ns = -3600 * NS;
+	push(&p, &what, "main;work 3\n");
+	assert_int_equal(p.store->hot.entries.n, 0);
+	/* Much of it, but not more than a minute's part. */
+	p.store->follow.since_ns -= 1000000 * NS;
+	push(&p, &what, "main;work 3\n");
+	assert_int_equal(p.store->hot.entries.n, 1);
+	assert_true(p.store->follow.left_ns > 0);
+	assert_true(p.store->follow.left_ns <= 60 * NS / 100 * parallel_cores());
+	compare(&p, &params);
+	assert_true(store_delete(p.store, &params.query, false, &n, &e));
+	assert_int_equal(n, 2);
+	assert_int_equal(top_of(&p, &params).total, 0);
+	place_release(&p);
+}
+
+/* Somebody who has just begun sees what there is, however they ask; and what is long, and is asked
+ * for from now on, begins where sums are kept. */
+TEST(a_store_that_is_minutes_old_shows_what_is_there)
+{
+	struct place p;
+	int64_t now = wait_for_middle();
+	struct pushed what = pushed_at(now - 2 * MINUTE);
+	struct store_top_params params = newest(now);
+	struct store_top top;
+
+	place_init(&p);
+	open_quick(&p, NULL);
+	push(&p, &what, "main;work 3\n");
+	params.is_settled = true;
+	assert_int_equal(top_of(&p, &params).total, 3);
+	what.time = now - 20 * MINUTE;
+	push(&p, &what, "main;work 2\n");
+	assert_int_equal(top_of(&p, &params).total, 5);
+	what.time = now - 2 * HOUR;
+	push(&p, &what, "main;work 1\n");
+	assert_int_equal(top_of(&p, &params).total, 3);
+	params.is_settled = false;
+	assert_int_equal(top_of(&p, &params).from, now - DAY);
+	params.is_rough = true;
+	top = top_of(&p, &params);
+	assert_int_equal(top.from, (now - DAY) / HOUR * HOUR);
+	assert_int_equal(top.total, 6);
+	params.query.from = now - HOUR;
+	assert_int_equal(top_of(&p, &params).from, (now - HOUR) / (5 * MINUTE) * 5 * MINUTE);
+	params.query.from = now - HOUR / 2;
+	assert_int_equal(top_of(&p, &params).from, now - HOUR / 2);
 	place_release(&p);
 }
 
@@ -557,6 +623,7 @@ TEST(a_series_that_is_put_all_the_time_is_read_by_who_asks)
 	for (int i = 0; i < 20; i++)
 		push(&p, &what, "main;work 3\n");
 	store_follow(p.store, STR("cpu"));
+	p.store->follow.left_ns = NS;
 	push(&p, &what, "main;work 3\n");
 	assert_int_equal(p.store->catalog.series.at[0]->unfollowed, what.time);
 	assert_int_equal(top_of(&p, &params).total, 3 * 21);
@@ -579,6 +646,7 @@ TEST(what_is_a_difference_is_another_when_something_comes_between)
 	place_init(&p);
 	open_quick(&p, NULL);
 	store_follow(p.store, STR("mutex"));
+	p.store->follow.left_ns = NS;
 	push(&p, &what, "main;work 10\n");
 	what.time = now;
 	push(&p, &what, "main;work 30\n");

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from serve_lib import TMP, Server, SmallDisk, check, done, equal, profile
+from serve_lib import TMP, Server, SmallDisk, check, cli, done, equal, profile
 
 CRASHES = int(os.environ.get("CRASHES", 5))
 SEED = int(os.environ.get("SEED", time.time()))
@@ -226,6 +226,43 @@ def crashes():
         assert word not in server.log(), server.log()
 
 
+# ---- sums by function of what is new
+
+def weighs(server, total, profiles):
+    """All ways to ask say so, also of a store that is a minute old."""
+    for params in {}, {"fresh": "false"}, {"from": "now-1d"}, {"from": "now-1d", "fresh": "false"}, {"from": "now-40m", "group": "module"}:
+        status, top = server.get("/api/1/top", type="cpu", limit=100, **params)
+        equal((status, top["total"], top["profiles"]), (200, total, profiles))
+        equal(sum(row["flat"] for row in top["rows"]), total)
+
+
+def new_sums():
+    data = TMP + "/sums"
+    total = profiles = 0
+    for how in signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM:
+        server = Server("--access-log=false", data=data)
+        weighs(server, total, profiles)
+        for i in range(6):
+            body = profile({"f%d;main" % profiles: (1, 10), "work;main": (1, i)}, time=time.time_ns() - dice.randrange(60) * SECOND, duration=SECOND)
+            server.push(body, service="s%d" % (i % 2), type="cpu", labels="pod=%d" % (i % 3))
+            total, profiles = total + 10 + i, profiles + 1
+            weighs(server, total, profiles)
+        # Once before what is new has been written down, and once after it.
+        time.sleep(dice.choice([0, 7]))
+        server.stop(how)
+    cli("store", "check", data)
+    server = Server("--access-log=false", data=data)
+    weighs(server, total, profiles)
+    status, _, answer = server.ask("/api/1/delete?service=s1", "POST")
+    equal(status, 200)
+    left = total - 4 * (3 * 10 + 1 + 3 + 5)
+    weighs(server, left, profiles // 2)
+    server.stop(signal.SIGKILL)
+    server = Server("--access-log=false", data=data)
+    weighs(server, left, profiles // 2)
+    equal(server.stop(), 0)
+
+
 # ---- a full disk
 
 def push_until_refused(client, acknowledged, first):
@@ -282,6 +319,7 @@ def full_disk(disk):
 
 
 check("kill -9 loses nothing", crashes)
+check("sums by function of what is new are right after a restart, and after kill -9", new_sums)
 disk = SmallDisk(24)
 if disk.is_there:
     check("a full disk", full_disk, disk)

@@ -56,8 +56,8 @@ static void *run(void *ctx)
 	/* Of this thread, and of those that it starts. */
 	setpriority(PRIO_PROCESS, 0, NICE);
 	store_follow(w->server->store, CPU);
-	for (unsigned i = 0; wait_unless(&w->wake, &w->lock, &w->is_stopping,
-					 (i ? INTERVAL_S : FIRST_S) * SECOND);
+	for (unsigned i = 0;
+	     wait_unless(&w->wake, &w->lock, &w->is_stopping, (i ? INTERVAL_S : FIRST_S) * SECOND);
 	     i++) {
 		/* What was left out when it was put, or came before a crash. */
 		if (i % SUM_UP_EACH == 0)

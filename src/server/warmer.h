@@ -1,7 +1,7 @@
 /* warmer.h - keeps sums of the fleet's CPU profiles in memory (store/hot.h): every few minutes asks
  * for the heaviest functions of the time that people ask for (--fleet-window), with low priority,
- * so that whoever asks next finds all but the last minutes summed up, after a restart too
- * (store/kept.h). */
+ * so that whoever asks next finds all of it summed up, after a restart too (store/kept.h). What is
+ * pushed is summed up as it comes (store/follow.h), and written down every few seconds. */
 #ifndef SERVER_WARMER_H
 #define SERVER_WARMER_H
 

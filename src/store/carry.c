@@ -154,7 +154,8 @@ static bool bring(struct store *s, struct db *db, void *ctx, struct err *e)
 	if (b->is_there)
 		return true;
 	ok = writer_save_series(&s->writer, b->series, e) &&
-	     kept_change(db, b->series, b->w->start, true, e) && writer_save_book(&s->writer, b->book, e);
+	     kept_change(db, b->series, b->w->start, true, e) &&
+	     writer_save_book(&s->writer, b->book, e);
 	if (ok && b->w->until > b->series->tiers_until)
 		ok = db_run(db, SQL_SET_UNTIL,
 			    DB_VALUES(DB_INT(b->w->until), DB_INT(b->series->id)), e);

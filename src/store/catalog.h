@@ -52,7 +52,7 @@ struct series {
 			       INT64_MAX: nobody has looked */
 	int64_t open_until; /* the same of open windows, once somebody has looked */
 	_Atomic int64_t unfollowed; /* piece that is too much to follow (follow.h) */
-	_Atomic uint32_t nwaiting; /* puts that hold it */
+	_Atomic uint32_t nwaiting;  /* puts that hold it */
 	bool is_saved;
 	uint64_t saving;
 };

@@ -336,7 +336,7 @@ bool hot_has(struct hot *h, const struct hot_key *key)
 	return has;
 }
 
-/* False: it was written down, and is damaged. */
+/* False: it was written down, and is damaged; `sum` is as it was. */
 static bool unpack(const struct hot *h, const struct hot_entry *entry, struct hot_sum *sum)
 {
 	struct reader r = reader_of((struct str){ entry->data, entry->bytes });
@@ -345,8 +345,6 @@ static bool unpack(const struct hot *h, const struct hot_entry *entry, struct ho
 	int64_t unit;
 	size_t before = sum->weights.n;
 
-	memcpy(&head.weights, &sum->weights, sizeof(head.weights));
-	*sum = head;
 	vec_reserve(&sum->weights, entry->n);
 	unit = get_signed(&r);
 	for (uint32_t w = 0; w < entry->n; w++) {
@@ -362,6 +360,8 @@ static bool unpack(const struct hot *h, const struct hot_entry *entry, struct ho
 		}
 		sum->weights.at[sum->weights.n++] = weight;
 	}
+	memcpy(&head.weights, &sum->weights, sizeof(head.weights));
+	*sum = head;
 	return true;
 }
 

@@ -6,8 +6,8 @@
  * are numbers here as there; what those mean is written before the first sum that has them. A sum
  * goes in the same commit as what it is made of changes: so what is there is right at any time. To
  * open windows profiles are added all the time; such a sum tells which it has seen (struct
- * hot_seen), and is right of those. All of it can be made again, and goes first when there is little
- * room.
+ * hot_seen), and is right of those. All of it can be made again, and goes first when there is
+ * little room.
  */
 #ifndef STORE_KEPT_H
 #define STORE_KEPT_H

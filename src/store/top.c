@@ -6,6 +6,7 @@
 
 #include "base/int.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "store/by.h"
 #include "store/kept.h"
 
@@ -195,6 +196,8 @@ static bool read_series(struct top_part *p, struct picked *series, struct err *e
 
 	clip(t, series, &from, &to);
 	for (int64_t at = from; at <= to; at = w.to + 1) {
+		if (stop_asked(t->params->query.stop))
+			return err_set(e, ERR_IO, "nobody waits for it any more");
 		w = top_cut(t, series, at, to);
 		if (!top_read(p, series, &w, e))
 			return false;

@@ -155,17 +155,24 @@ static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 	return true;
 }
 
+static struct counts counts_of(const struct hot_sum *sum)
+{
+	return (struct counts){ .nprofiles = sum->nprofiles,
+				.first = sum->first,
+				.last = sum->last };
+}
+
 /* More of the same series. */
 static void add_head(struct hot_sum *to, const struct hot_sum *more)
 {
-	if (!more->nprofiles)
-		return;
-	if (!to->nprofiles || more->first < to->first)
-		to->first = more->first;
-	if (!to->nprofiles || more->last > to->last)
-		to->last = more->last;
-	to->nprofiles += more->nprofiles;
-	to->duration = int_add(to->duration, more->duration);
+	struct counts all = counts_of(to), added = counts_of(more);
+
+	counts_add(&all, &added);
+	to->nprofiles = all.nprofiles;
+	to->first = all.first;
+	to->last = all.last;
+	if (more->nprofiles)
+		to->duration = int_add(to->duration, more->duration);
 }
 
 static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
@@ -242,8 +249,8 @@ static bool look(void *ctx, struct db *db, struct err *e)
 	if (db_int(row, 3) != before->nrows || db_int(row, 4) != before->last_row)
 		clear(&p->sum);
 	sqlite3_reset(row);
-	if (p->max_rows && (o->seen.nrows > p->max_rows ||
-			    o->seen.nrows - before->nrows > p->max_new))
+	if (p->max_rows &&
+	    (o->seen.nrows > p->max_rows || o->seen.nrows - before->nrows > p->max_new))
 		return err_set(e, ERR_LIMIT, "too many profiles of a series are new");
 	if (before->nrows)
 		o->q->from = before->last_time + 1;
@@ -295,6 +302,14 @@ static bool is_there(struct top_part *p, const struct picked *series, const stru
 {
 	return hot_has(p->t->hot, key) ||
 	       (kept_load(p->t->s, series, key) && hot_has(p->t->hot, key));
+}
+
+/* The same, and what it is: p->sum, which is empty if it is not. */
+static bool find(struct top_part *p, const struct picked *series, const struct hot_key *key)
+{
+	clear(&p->sum);
+	return hot_get(p->t->hot, key, &p->sum) ||
+	       (kept_load(p->t->s, series, key) && hot_get(p->t->hot, key, &p->sum));
 }
 
 /* Is it known, or all that it is made of? */
@@ -375,18 +390,6 @@ static bool read_parts(struct top_part *p, struct picked *series, const struct t
 
 /* ---- open windows */
 
-/* What was known of it last, up to a time. */
-static void find_open(struct top_part *p, const struct picked *series, const struct hot_key *key,
-		      int64_t to)
-{
-	bool is_known = hot_get(p->t->hot, key, &p->sum) ||
-			(kept_load(p->t->s, series, key) && hot_get(p->t->hot, key, &p->sum));
-
-	/* Who asks for a time that is past must not get what came after it. */
-	if (!is_known || p->sum.seen.last_time > to)
-		clear(&p->sum);
-}
-
 /* A piece that was read before, when it was not yet complete, or not at all. */
 static bool read_piece(struct top_part *p, struct picked *series, const struct top_window *w,
 		       bool *is_whole, struct err *e)
@@ -396,7 +399,9 @@ static bool read_piece(struct top_part *p, struct picked *series, const struct t
 	struct top_opening o = { series, w, &q, { 0 } };
 	bool ok;
 
-	find_open(p, series, &key, w->to);
+	/* Who asks for a time that is past must not get what came after it. */
+	if (find(p, series, &key) && p->sum.seen.last_time > w->to)
+		clear(&p->sum);
 	p->opening = &o;
 	ok = scan_window(p, series, &q, is_whole, e);
 	p->opening = NULL;
@@ -436,9 +441,7 @@ static bool read_window(struct top_part *p, struct picked *series, const struct 
 
 	clear(&p->sum);
 	*is_whole = true;
-	if (is_kept && hot_get(p->t->hot, &key, &p->sum))
-		return true;
-	if (is_kept && kept_load(p->t->s, series, &key) && hot_get(p->t->hot, &key, &p->sum))
+	if (is_kept && find(p, series, &key))
 		return true;
 	if (w->kind != TOP_ONCE && w->level == PIECE_LEVEL)
 		ok = read_piece(p, series, w, is_whole, e);

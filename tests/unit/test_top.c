@@ -511,8 +511,7 @@ static int64_t wait_for_middle(void)
 
 static struct store_top_params newest(int64_t now)
 {
-	static const struct store_matcher api = { .name = { "service", 7 },
-						 .value = { "api", 3 } };
+	static const struct store_matcher api = { .name = { "service", 7 }, .value = { "api", 3 } };
 
 	return (struct store_top_params){
 		.query = { .matchers = &api, .nmatchers = 1, .from = now - DAY, .to = now }
@@ -712,6 +711,34 @@ TEST(sums_that_are_damaged_are_made_again)
 		compare(&p, &params);
 		place_release(&p);
 	}
+}
+
+/* What is added to it afterwards counts alone. */
+TEST(a_sum_that_is_damaged_leaves_nothing)
+{
+	struct changes changes = { 0 };
+	struct hot_key key = { .series = 1, .changes = &changes };
+	struct hot_packed packed = { .key = key,
+				     .sum = { .generation = HOT_EVER, .nprofiles = 7, .total = 7 },
+				     .n = 1,
+				     .data = STR("\x02\x05\x02\x02") };
+	struct hot_sum sum = { 0 };
+	struct hot h;
+
+	hot_init(&h, 1 << 24);
+	hot_begin(&h);
+	hot_put_packed(&h, &packed);
+	assert_false(hot_get(&h, &key, &sum));
+	assert_int_equal(sum.nprofiles, 0);
+	assert_true(sum.total == 0);
+	for (int i = 0; i < 6; i++)
+		hot_function(&h, (struct str){ (const char *)&i, sizeof(i) }, STR(""), STR(""));
+	assert_true(hot_get(&h, &key, &sum));
+	assert_int_equal(sum.nprofiles, 7);
+	assert_int_equal(sum.weights.at[0].function, 5);
+	vec_release(&sum.weights);
+	hot_end(&h);
+	hot_release(&h);
 }
 
 /* ---- rows */

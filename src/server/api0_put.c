@@ -56,7 +56,7 @@ void api0_put(struct call *c)
 
 	if (!api0_read_series(c, &series))
 		return;
-	new.service = series.service;
+	new.service = c->service = series.service;
 	/* kube-profefe and kiln's agent say which process it is; profefe does not listen. */
 	new.instance = http_target_param(&c->http->target, "instance_id");
 	new.type = series.type;

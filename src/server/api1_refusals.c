@@ -14,7 +14,11 @@ const struct endpoint endpoint_refusals = {
 	.path = "/api/1/refusals",
 	.details =
 		"Requests and profiles that were refused since the start: how many by which limit, "
-		"and the latest of them, newest first. A limit goes by the name of its option.",
+		"and the latest of them, newest first. A limit goes by the name of its option. "
+		"Also how "
+		"many profiles of a service were not stored, and for which reasons, which are "
+		"limits, "
+		"format (it is no profile) and error; of 499 services, and of all others together.",
 	.answer = "Refusals",
 	.run = run_refusals,
 };

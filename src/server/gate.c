@@ -122,6 +122,36 @@ static struct visit *visit_of(const struct call *c)
 	return c->http->user;
 }
 
+/* What a push is of: as its handler says, or its address. */
+static struct str service_of(const struct call *c)
+{
+	const struct visit *v = visit_of(c);
+	struct str name;
+
+	if (c->service.n)
+		return c->service;
+	if (v->route->run == api0_put)
+		return http_target_param(&c->http->target, "service");
+	if (v->route->run != ingest_post)
+		return STR("");
+	name = http_target_param(&c->http->target, "name");
+	return str_trim(str_cut(&name, '{'));
+}
+
+/* Whoever may not push says nothing about a service. */
+void gate_count_service(struct call *c, const char *reason, const char *why)
+{
+	const struct visit *v = visit_of(c);
+	struct str service;
+
+	if (!v || !v->route || v->route->role != ROLE_WRITE || !role_has(v->role, ROLE_WRITE))
+		return;
+	service = service_of(c);
+	if (service.n)
+		refusals_add_service(c->server->limits->refusals, service, str_of(reason),
+				     str_of(why), time_now());
+}
+
 void gate_count(struct call *c, int status, const char *limit, const char *why)
 {
 	struct buf what = { 0 };
@@ -135,12 +165,13 @@ void gate_count(struct call *c, int status, const char *limit, const char *why)
 		     &(struct refusal){ name, status, str_of(c->http->peer), visit_of(c)->who,
 					buf_view(&what), str_of(why) },
 		     time_now());
+	gate_count_service(c, limit, why);
 	buf_release(&what);
 }
 
 void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
 {
-	char why[900];
+	char why[900], text[1000];
 	va_list args;
 
 	va_start(args, fmt);
@@ -151,7 +182,8 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 	if (status == 503)
 		http_reply_header(c->reply, "Retry-After", "2");
 	c->gives_profile = true; /* so that pprof shows why */
-	reply_error(c, status, "%s: %s", limit, why);
+	snprintf(text, sizeof(text), "%.90s: %s", limit, why);
+	reply_refused(c, status, text);
 }
 
 const char *gate_bytes_text(const struct call *c, uint64_t n)

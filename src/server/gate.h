@@ -54,6 +54,9 @@ void gate_refuse(struct call *c, int status, const char *limit, const char *fmt,
 	__attribute__((format(printf, 4, 5)));
 /* Counts, logs and lists a part of a request that is refused, while the rest goes on. */
 void gate_count(struct call *c, int status, const char *limit, const char *why);
+/* Counts a profile that is not stored for its service, if that is known: from the handler, or by
+ * what the request says. */
+void gate_count_service(struct call *c, const char *reason, const char *why);
 /* Memory for the rest of the request; waits a little for it. False: it has been refused. */
 bool gate_take(struct call *c, uint64_t bytes);
 /* Gives back what has been taken beyond so much, which gate_held has said before. */

@@ -159,6 +159,7 @@ static bool read_params(struct ingest *g)
 	g->units = param(c, "units");
 	if (!ingest_parse_name(param(c, "name"), &g->series, &e))
 		return bad_param(c, "name", &e);
+	c->service = g->series.service;
 	return read_time(c, "until", now, &g->until) && read_time(c, "from", g->until, &g->from) &&
 	       read_rate(c, &g->sample_rate);
 }

@@ -142,6 +142,8 @@ bool intake_end(struct intake *in, bool ok)
 
 	desk_put_back(&in->c->server->desks, in->desk);
 	in->c->part = NULL;
+	if (in->nprofiles > 1)
+		in->c->service = STR(""); /* all of them are stored, or none */
 	ok = ok && (store_batch_commit(in->batch, &e) || fail(in, &e));
 	store_batch_free(in->batch);
 	if (ok)

@@ -252,6 +252,8 @@ static void refuse(struct request *r, const struct err *e)
 	r->is_full |= e->kind == ERR_LIMIT && str_eq(limit, STR("request-profiles"));
 	if (e->kind == ERR_LIMIT)
 		gate_count(r->c, 200, str_dup(r->c->arena, limit), e->text);
+	else
+		gate_count_service(r->c, "format", e->text);
 }
 
 /* A sample, and the service that it names: an attribute, or 0. */
@@ -352,6 +354,7 @@ static bool add_group(struct request *r, const struct otlp_profile *p,
 	if (!named || !take_memory(r, samples, n, e))
 		return false;
 	r->series.service = named->value.text.n ? named->value.text : r->service;
+	r->c->service = r->series.service;
 	return otlp_spend(&r->o, r->series.service.n, e) &&
 	       otlp_make(&r->o, p, numbers, n, r->in.desk, &profile, &r->series.type, e) &&
 	       intake_offer(&r->in, &r->series, &profile, e);
@@ -412,6 +415,7 @@ static bool take_profile(struct request *r, struct wire w)
 		r->nrefused++;
 		return true;
 	}
+	r->c->service = r->service;
 	if (r->bad.kind != ERR_NONE) {
 		refuse(r, &r->bad);
 		return true;
@@ -426,6 +430,7 @@ static bool take_profile(struct request *r, struct wire w)
 	r->executable = executable;
 	r->series.labels.n = nlabels;
 	r->instance.n = ninstance;
+	r->c->service = STR(""); /* it may be of this profile */
 	otlp_profile_release(&p);
 	arena_rewind(&r->of_profile);
 	if (is_ours(&e) && !r->c->reply->status)

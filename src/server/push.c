@@ -177,10 +177,12 @@ static bool read_series(struct push *p, size_t number, struct wire w)
 
 	snprintf(p->part, sizeof(p->part), "series %zu", number);
 	p->c->part = p->part;
+	p->c->service = STR("");
 	if (!push_read_labels(w, &p->series, &p->is_delta, &e)) {
 		reply_failure(p->c, &e);
 		return pass_over(p);
 	}
+	p->c->service = p->series.service;
 	while (w.p < w.end) {
 		if (!wire_next(&w, &f))
 			return broken(p);

@@ -9,7 +9,13 @@
 #include "base/escape.h"
 #include "base/number.h"
 
-enum { NLATEST = 200, NTOTALS = 64, LOG_EVERY_NS = 1000000000 };
+enum {
+	NLATEST = 200,
+	NTOTALS = 64,
+	NSERVICES = 500,
+	NREASONS = 8, /* of a service */
+	LOG_EVERY_NS = 1000000000
+};
 
 /* Cut to size, as clients may have chosen it. */
 struct text {
@@ -29,6 +35,19 @@ struct total {
 	int64_t first, last, logged;
 };
 
+struct reason {
+	struct text name; /* the last one has all that find no room */
+	uint64_t n;
+};
+
+struct of_service {
+	struct text name, why;
+	uint64_t n;
+	int64_t first, last;
+	struct reason reasons[NREASONS];
+	size_t nreasons;
+};
+
 struct refusals {
 	pthread_mutex_t lock;
 	void (*log)(void *ctx, const char *line);
@@ -37,6 +56,8 @@ struct refusals {
 	uint64_t n;
 	struct total totals[NTOTALS]; /* the last one has all that find no room */
 	size_t ntotals;
+	struct of_service services[NSERVICES]; /* the first one has all that find no room */
+	size_t nservices;
 };
 
 struct refusals *refusals_new(void (*log)(void *ctx, const char *line), void *ctx)
@@ -130,6 +151,52 @@ void refusals_add(struct refusals *r, const struct refusal *x, int64_t now)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* ---- of services */
+
+static struct of_service *find_service(struct refusals *r, struct str name)
+{
+	if (!r->nservices)
+		r->nservices = 1;
+	/* A name that is cut would be another's. */
+	if (name.n > sizeof(r->services[0].name.at))
+		return &r->services[0];
+	for (size_t i = 1; i < r->nservices; i++)
+		if (str_eq(view(&r->services[i].name), name))
+			return &r->services[i];
+	if (r->nservices == NSERVICES)
+		return &r->services[0];
+	r->services[r->nservices].name = text_of(name);
+	return &r->services[r->nservices++];
+}
+
+static void count_reason(struct of_service *s, struct str reason)
+{
+	size_t i = 0;
+
+	while (i < s->nreasons && !str_eq(view(&s->reasons[i].name), reason))
+		i++;
+	if (i == NREASONS)
+		i--;
+	else if (i == s->nreasons)
+		s->reasons[s->nreasons++].name = text_of(i + 1 == NREASONS ? STR("other") : reason);
+	s->reasons[i].n++;
+}
+
+void refusals_add_service(struct refusals *r, struct str service, struct str reason, struct str why,
+			  int64_t now)
+{
+	struct of_service *s;
+
+	pthread_mutex_lock(&r->lock);
+	s = find_service(r, service);
+	if (!s->n++)
+		s->first = now;
+	s->last = now;
+	s->why = text_of(why);
+	count_reason(s, reason);
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* ---- JSON */
 
 static void put_time(struct buf *out, const char *name, int64_t ns)
@@ -174,6 +241,42 @@ static void put_latest(struct buf *out, const struct latest *l)
 	buf_char(out, '}');
 }
 
+static void put_service(struct buf *out, const struct of_service *s, bool is_rest)
+{
+	buf_puts(out, "{\"service\":");
+	if (is_rest)
+		buf_puts(out, "null");
+	else
+		json_put(out, view(&s->name));
+	buf_printf(out, ",\"count\":%llu,", (unsigned long long)s->n);
+	put_time(out, "first", s->first);
+	buf_char(out, ',');
+	put_time(out, "last", s->last);
+	put_text(out, "why", &s->why);
+	buf_puts(out, ",\"reasons\":[");
+	for (size_t i = 0; i < s->nreasons; i++) {
+		buf_puts(out, i ? ",{\"reason\":" : "{\"reason\":");
+		json_put(out, view(&s->reasons[i].name));
+		buf_printf(out, ",\"count\":%llu}", (unsigned long long)s->reasons[i].n);
+	}
+	buf_puts(out, "]}");
+}
+
+static void put_services(struct buf *out, const struct refusals *r)
+{
+	bool more = false;
+
+	buf_puts(out, ",\"services\":[");
+	for (size_t i = 0; i < r->nservices; i++) {
+		if (!r->services[i].n)
+			continue;
+		buf_puts(out, more ? ",\n" : "\n");
+		put_service(out, &r->services[i], i == 0);
+		more = true;
+	}
+	buf_char(out, ']');
+}
+
 void refusals_json(struct buf *out, struct refusals *r)
 {
 	uint64_t n;
@@ -192,6 +295,8 @@ void refusals_json(struct buf *out, struct refusals *r)
 			buf_char(out, ',');
 		put_latest(out, &r->latest[(r->n - 1 - i) % NLATEST]);
 	}
-	buf_puts(out, "]}");
+	buf_char(out, ']');
+	put_services(out, r);
+	buf_char(out, '}');
 	pthread_mutex_unlock(&r->lock);
 }

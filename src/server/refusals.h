@@ -23,8 +23,12 @@ struct refusals *refusals_new(void (*log)(void *ctx, const char *line), void *ct
 void refusals_free(struct refusals *r);
 /* `now` is in nanoseconds since 1970. */
 void refusals_add(struct refusals *r, const struct refusal *x, int64_t now);
+/* A profile of a service was not stored: by which limit, or "format" or "error", and why. */
+void refusals_add_service(struct refusals *r, struct str service, struct str reason, struct str why,
+			  int64_t now);
 /* {"totals":[{"limit","count","first","last"}],"latest":[{"time","limit","status","client","who",
- * "what","why"}]}, the latest first. */
+ * "what","why"}],"services":[{"service","count","first","last","why","reasons":[{"reason","count"}]
+ * }]}, the latest first; a service that is null is all that found no room. */
 void refusals_json(struct buf *out, struct refusals *r);
 
 #endif

@@ -103,16 +103,25 @@ static void say(struct call *c, int status, struct str text)
 		say_as_profefe(c, status, text);
 }
 
+void reply_refused(struct call *c, int status, const char *text)
+{
+	char all[1200];
+
+	if (c->part)
+		snprintf(all, sizeof(all), "%.200s: %.990s", c->part, text);
+	say(c, status, str_of(c->part ? all : text));
+}
+
 void reply_error(struct call *c, int status, const char *fmt, ...)
 {
-	char text[1200];
-	int n = c->part ? snprintf(text, sizeof(text), "%.200s: ", c->part) : 0;
+	char text[1000];
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	say(c, status, str_of(text));
+	gate_count_service(c, status < 500 ? "format" : "error", text);
+	reply_refused(c, status, text);
 }
 
 static int status_of(const struct err *e)

@@ -109,6 +109,7 @@ static bool deliver(struct delivery *d)
 				 .ctx = &d->held };
 	struct err e;
 
+	c->service = p->service;
 	for (size_t i = 0; i < p->nlabels; i++)
 		labels[i] = (struct store_label){ p->labels[i].name, p->labels[i].value };
 	if (!gate_labels_fit(c->server->options, &new, &e)) {

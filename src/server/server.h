@@ -68,6 +68,7 @@ struct call {
 	enum role role;	     /* of whoever asks */
 	struct str who;	     /* name of the token or user; "" */
 	bool gives_profile;  /* set by handlers that answer with one: pprof may be asking */
+	struct str service;  /* of the profile that is being read, once it is known */
 	const char *part;    /* of the request that is being read: errors name it; NULL: all */
 };
 
@@ -83,6 +84,8 @@ void reply_json(struct call *c, int status, struct buf *json);
 void reply_text(struct call *c, int status, const char *text);
 void reply_error(struct call *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same of what has been counted (gate_refuse). */
+void reply_refused(struct call *c, int status, const char *text);
 /* Status and text of a store's error. */
 void reply_failure(struct call *c, const struct err *e);
 /* A profile, gzipped, with a name to save it by. */

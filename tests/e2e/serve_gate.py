@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 from http_lib import DATA, IS_SLOW, KILN, TMP, check, equal, run_checks
 from serve_profiles import large_profile
@@ -485,6 +486,39 @@ def _(_):
     for broken in ("Basic", "Basic !!!", "Basic " + "A" * 3000, "Bearer", "Bearer ", "bearer\t", "Digest x", "\x7f"):
         equal(s.ask(reads, headers={"Authorization": broken})[0], 401, broken)
     equal(s.ask(reads, headers={"Host": "any.name", **bearer("reader")})[0], 200, "with a token any name will do")
+    equal(s.stop(), 0)
+
+
+def refused_services(s, **headers):
+    return {x["service"]: ({r["reason"]: r["count"] for r in x["reasons"]}, x["why"]) for x in json.loads(s.ask("/api/1/refusals", headers=headers)[2])["services"]}
+
+
+@check("what is refused counts for its service, with the reasons")
+def _(_):
+    s = Serve("--max-labels", "2", "--max-body", "100KB")
+    equal(s.push()[0], 200)
+    equal(refused_services(s), {}, "nothing is refused yet")
+    many = urllib.parse.quote("a=1,b=2,c=3")
+    equal(s.ask("/api/0/profiles?service=web&type=cpu&labels=" + many, "POST", BODY)[0], 422)
+    equal(s.ask("/api/0/profiles?service=web&type=cpu", "POST", b"no profile")[0], 400)
+    equal(s.ask("/api/0/profiles?service=web&type=cpu", "POST", b"x" * 200000)[0], 413, "its head is enough")
+    equal(s.ask("/ingest?name=" + urllib.parse.quote("sdk{a=1}") + "&format=pprof", "POST", b"\x01broken")[0], 422)
+    series = [{"labels": [{"name": "service_name", "value": "alloy"}, {"name": "__name__", "value": "cpu"}], "samples": [{"rawProfile": base64.b64encode(b"\x01no").decode()}] * 2}]
+    equal(s.ask("/push.v1.PusherService/Push", "POST", json.dumps({"series": series}).encode(), {"Content-Type": "application/json"})[0], 400)
+    got = refused_services(s)
+    equal({name: reasons for name, (reasons, _) in got.items()},
+          {"web": {"max-labels": 1, "format": 1, "max-body": 1}, "sdk": {"format": 1}, "alloy": {"format": 2}})
+    equal("body" in got["web"][1], True, got["web"][1])
+    # What is no push is nobody's, and neither is what those say who may not push.
+    s.ask("/api/1/top?service=web&limit=x")
+    equal(refused_services(s), got)
+    equal(s.stop(), 0)
+    write_tokens()
+    s = Serve("--tokens", path("tokens"))
+    for headers in ({}, bearer("reader"), bearer("nobody")):
+        equal(s.ask("/api/0/profiles?service=junk&type=cpu", "POST", b"x", headers)[0] in (401, 403), True)
+    equal(s.ask("/api/0/profiles?service=web&type=cpu", "POST", b"x", bearer("pusher"))[0], 400)
+    equal(list(refused_services(s, **bearer("reader"))), ["web"])
     equal(s.stop(), 0)
 
 

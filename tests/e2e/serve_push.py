@@ -529,6 +529,7 @@ def otlp_partial():
     equal(len(found("partial")), 2)
     refused = server.get("/api/1/refusals")[1]
     assert [t for t in refused["totals"] if t["limit"] == "max-labels" and t["count"] == 2], refused["totals"]
+    equal([{r["reason"]: r["count"] for r in s["reasons"]} for s in refused["services"] if s["service"] == "partial"], [{"format": 2, "max-labels": 2}])
 
 
 def otlp_errors():

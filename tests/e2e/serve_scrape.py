@@ -327,6 +327,8 @@ scrape:
     assert "mixed %s is down" % nobody in server.log(), server.log()
     status, refusals = server.get("/api/1/refusals")
     assert any(r["client"] == bad["inner bomb"].address and r["what"] == "scrape mixed heap" for r in refusals["latest"]), refusals
+    mixed = {r["reason"] for s in refusals["services"] if s["service"] == "mixed" for r in s["reasons"]}
+    assert "format" in mixed and "max-unpacked" in mixed, refusals["services"]
     rss = int(re.search(r"VmHWM:\s*(\d+)", open("/proc/%d/status" % server.process.pid).read())[1])
     assert rss < 700 << 10 or lib.IS_SLOW, rss
     start = time.monotonic()

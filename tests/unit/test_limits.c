@@ -298,6 +298,48 @@ TEST(refusals_are_counted_listed_and_logged_once_a_second)
 	refusals_free(r);
 }
 
+TEST(services_have_their_reasons_and_only_so_many_are_told_apart)
+{
+	struct refusals *r = refusals_new(NULL, NULL);
+	char name[200];
+	struct buf json = { 0 };
+
+	memset(name, 'x', sizeof(name));
+	refusals_add_service(r, STR("web \"1\""), STR("format"), STR("no <pprof>"), SECOND);
+	refusals_add_service(r, STR("web \"1\""), STR("max-labels"), STR("65"), 2 * SECOND);
+	refusals_add_service(r, STR("web \"1\""), STR("format"), STR("broken"), 3 * SECOND);
+	refusals_json(&json, r);
+	buf_char(&json, '\0');
+	assert_non_null(strstr(json.p, "\"services\":[\n{\"service\":\"web \\\"1\\\"\",\"count\":3,"
+				       "\"first\":\"1970-01-01T00:00:01Z\","
+				       "\"last\":\"1970-01-01T00:00:03Z\",\"why\":\"broken\","
+				       "\"reasons\":[{\"reason\":\"format\",\"count\":2},"
+				       "{\"reason\":\"max-labels\",\"count\":1}]}]"));
+	/* Names that are too long to be told apart, and those beyond the first. */
+	refusals_add_service(r, (struct str){ name, sizeof(name) }, STR("format"), STR(""), SECOND);
+	for (int i = 0; i < 1000; i++) {
+		int n = snprintf(name, sizeof(name), "s%d", i);
+
+		refusals_add_service(r, (struct str){ name, (size_t)n }, STR("format"), STR(""),
+				     SECOND);
+	}
+	for (int i = 0; i < 20; i++) {
+		int n = snprintf(name, sizeof(name), "reason%d", i);
+
+		refusals_add_service(r, STR("s7"), (struct str){ name, (size_t)n }, STR(""),
+				     SECOND);
+	}
+	json.n = 0;
+	refusals_json(&json, r);
+	buf_char(&json, '\0');
+	assert_non_null(strstr(json.p, "{\"service\":null,\"count\":503,"));
+	assert_non_null(strstr(json.p, "{\"service\":\"s7\",\"count\":21,"));
+	assert_non_null(strstr(json.p, "{\"reason\":\"other\",\"count\":14}"));
+	assert_null(strstr(json.p, "\"s999\""));
+	buf_release(&json);
+	refusals_free(r);
+}
+
 TEST(limits_without_end_are_counted_together)
 {
 	struct refusals *r = refusals_new(NULL, NULL);

@@ -1,5 +1,5 @@
 // What the pages of kiln serve do when there is nothing, when something is wrong, and with targets.
-import { axe, cells, equal, open, page, processOf, ready, serveStore, setTheme, soon, test } from "./web_lib.mjs";
+import { axe, cells, equal, open, page, processOf, ready, serveStore, setTheme, shoot, soon, stop, test } from "./web_lib.mjs";
 import { EVIL, serveFleet } from "./web_fleet_lib.mjs";
 import { closeBrowser, freshPage, isReady, makeProfile } from "./web_proof_lib.mjs";
 import { createServer } from "node:http";
@@ -47,6 +47,44 @@ await test("states: what was refused is told, with hostile text", async () => {
 	await open(empty + "services");
 	await page.getByRole("link", { name: "1 refused" }).waitFor();
 	await axe("refusals");
+});
+
+await test("states: a service's refusals are counted, with the reasons; also of one that never got through", async () => {
+	const url = await serveStore("--max-labels", "1"), body = makeProfile([[["a"], 1]]);
+	const push = (service, bytes, labels = "") => fetch(`${url}api/0/profiles?service=${encodeURIComponent(service)}&type=cpu&labels=${labels}`, { method: "POST", body: bytes });
+
+	await push("web", body);
+	await push("fine", body);
+	await push("web", "no profile");
+	await push("web", "no profile");
+	await push("web", body, "a=1,b=2");
+	await push(EVIL, "no profile");
+	await open(url + "services");
+	const heads = await page.$$eval("main th[scope=col]", list => list.map(head => head.innerText.trim())), at = heads.indexOf("Refused");
+
+	equal((await cells()).map(row => [row[0], row[1], row[at]]).filter(row => !row[0].startsWith("<")), [["fine", "cpu", "0"], ["web", "cpu", "3"]]);
+	equal((await cells()).filter(row => row[0].startsWith("<img")).map(row => [row[1], row[2], row[at]]), [["", "never", "1"]]);
+	const button = page.getByRole("button", { name: "3 refused of web: 2 format, 1 max-labels" });
+
+	equal(await button.getAttribute("title"), "2 format, 1 max-labels");
+	await axe("refused");
+	await shoot("services-refused");
+	await button.focus();
+	await page.keyboard.press("Enter");
+	await page.getByRole("dialog").getByText("max-labels", { exact: true }).waitFor();
+	equal(/--max-labels is 1/.test(await page.getByRole("dialog").textContent()), true, "why");
+	await axe("refused, the reasons");
+	await shoot("services-refused-reasons");
+	await page.keyboard.press("Escape");
+	equal(await page.evaluate(() => document.activeElement.textContent), "3", "the focus is back");
+	await setTheme("dark");
+	await axe("refused in the dark");
+	await setTheme("light");
+	await open(url + "services?srt=refused:d");
+	equal((await cells())[0][0], "web");
+	stop(url);
+	await page.goto("about:blank");
+	trouble.length = 0;
 });
 
 await test("states: a wrong condition is explained, and stays to be corrected", async () => {

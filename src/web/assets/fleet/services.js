@@ -1,9 +1,11 @@
 // The Services page: what pushes profiles, of which types, how much it uses and when it was last seen.
 import { h, clear, svg, textButton } from "../dom.js";
+import { openDialog } from "../dialog.js";
 import { cleanName, formatCount, shortName } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { formatSort, isRoomy, latest, pageNote, parseSort } from "../pages.js";
 import { REFRESH_MS, agoText, askAgain, levelText, queryField, timeText } from "./selection.js";
+import { plainTable } from "./storage.js";
 import { loadVersions } from "./versions.js";
 
 const TREND_HOURS = 24,
@@ -54,7 +56,7 @@ function trendOf(line, now) {
 	return levels;
 }
 
-function rowOf(type, service, active, line, now) {
+function rowOf(type, service, active, line, now, refused) {
 	const trend = trendOf(line, now),
 		level = trend.findLast(value => value !== null) ?? null;
 
@@ -69,7 +71,35 @@ function rowOf(type, service, active, line, now) {
 		text: level === null ? "" : levelText(level, line.unit, line.per_second),
 		trend,
 		unit: line?.unit || "",
+		refused: refused || null,
 	};
+}
+
+// ---- what was refused
+
+/** "3 format, 1 max-body" */
+const reasonsText = refused => refused.reasons.map(({ reason, count }) => `${formatCount(count)} ${cleanName(reason, 60)}`).join(", ");
+
+const REASON_HINTS = { format: "it is no profile that can be read", error: "it could not be stored" };
+
+function openRefused(service, refused) {
+	openDialog({
+		title: `Refused of ${cleanName(service, 80)}`,
+		body: [
+			plainTable("Reasons", ["Reason", "Count#"], refused.reasons.map(({ reason, count }) => [h("span", {}, cleanName(reason, 60), REASON_HINTS[reason] ? h("span", { class: "muted" }, ` (${REASON_HINTS[reason]})`) : ""), formatCount(count)])),
+			h("dl", { class: "facts" }, [["Last", `${timeText(Date.parse(refused.last) / 1000)} (${agoText(refused.last)})`], ["Why", cleanName(refused.why, 500)], ["First", timeText(Date.parse(refused.first) / 1000)]].map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+			h("p", { class: "muted" }, "Since the server started, of all types. A reason is a limit, by the name of its option (kiln-serve(5)), or format, or error."),
+		],
+	});
+}
+
+/** How often, with the reasons below the mouse and, for all, behind it. */
+function refusedCell(cell, { service, refused }) {
+	if (!refused)
+		cell.append("0");
+	else
+		cell.append(textButton(formatCount(refused.count), event => { const { row } = event.target.closest("tr"); openRefused(row.service, row.refused); }, "link refused",
+			{ title: reasonsText(refused), "aria-label": `${formatCount(refused.count)} refused of ${cleanName(service, 80)}: ${reasonsText(refused)}`, "aria-haspopup": "dialog" }));
 }
 
 /**
@@ -112,10 +142,10 @@ function askedFor(keyOf, ask, redraw) {
 	};
 }
 
-const newestVersion = ctx => async ({ service }) => (await loadVersions(ctx, service))?.list.at(-1)?.name ?? "";
+const newestVersion = ctx => async ({ service, type }) => (type ? ((await loadVersions(ctx, service))?.list.at(-1)?.name ?? "") : "");
 
 const heaviest = ctx => async ({ service, type }) =>
-	(await ctx.api.get("top", { service, type, from: "now-6h", limit: 1, fresh: false })).rows[0]?.function ?? "";
+	(type ? ((await ctx.api.get("top", { service, type, from: "now-6h", limit: 1, fresh: false })).rows[0]?.function ?? "") : "");
 
 /** 1.10 comes after 1.9. */
 const versionOrder = text => (text || "").replace(/\d+/g, digits => digits.padStart(12, "0"));
@@ -132,6 +162,7 @@ function serviceColumns(ctx, versionOf, functionOf) {
 		{ key: "last", title: "Last seen", width: 100, number: true, get: row => row.last, text: row => agoText(row.last), mark: row => isStale(row) ? "stale-text" : "" },
 		{ key: "instances", title: "Instances", hint: "Sets of labels with profiles in the last hour", width: 92, number: true, get: row => row.instances, hide: !isRoomy(800) },
 		{ key: "level", title: "Uses", hint: "In the last hour: cores of CPU, bytes per second, or what it has in use", width: 120, number: true, get: row => row.level ?? -1, text: row => row.text },
+		{ key: "refused", title: "Refused", hint: "Profiles of the service that were not stored, since the server started", width: 84, number: true, hide: !isRoomy(760), get: row => row.refused?.count || 0, render: refusedCell },
 		{
 			key: "trend", title: "24 hours", width: TREND_WIDTH + 24, hide: !isRoomy(900), get: row => (row.trend.findLast(v => v !== null) ?? 0) - (row.trend.find(v => v !== null) ?? 0),
 			render: (cell, row) => cell.append(sparkline(row.trend, `Trend of 24 hours, now ${row.text || "nothing"}`)),
@@ -149,7 +180,7 @@ function follow(ctx, event) {
 	if (event.ctrlKey || event.metaKey || event.shiftKey || event.button)
 		return;
 	event.preventDefault();
-	ctx.go("timeline", { service: row.service, type: row.type });
+	ctx.go("timeline", { service: row.service, type: row.type || null });
 }
 
 /** What has been pushed and never came in. */
@@ -157,7 +188,7 @@ function refusalNote(ctx, totals) {
 	const count = totals.reduce((sum, row) => sum + row.count, 0);
 
 	return count
-		? h("a", { class: "badge warn", href: ctx.url("storage"), title: totals.map(row => `${row.limit}: ${row.count}`).join(", ") }, `${formatCount(count)} refused`)
+		? h("a", { class: "badge warn", href: ctx.url("storage"), title: totals.map(row => `${row.limit}: ${row.count}`).join(", ") }, `${formatCount(count)} refused by limits`)
 		: null;
 }
 
@@ -166,8 +197,9 @@ async function loadServices(ctx, state, signal) {
 		query = state.query;
 	const [{ types }, refusals] = await Promise.all([
 		ctx.api.get("types", { query }, { signal }),
-		ctx.api.get("refusals", {}, { signal }).catch(() => ({ totals: [] })),
+		ctx.api.get("refusals", {}, { signal }).catch(() => ({ totals: [], services: [] })),
 	]);
+	const refused = new Map(refusals.services.map(item => [item.service, item]));
 	const parts = await Promise.all(
 		types.map(async ({ name: type }) => {
 			const [all, active, series] = await Promise.all([
@@ -185,13 +217,18 @@ async function loadServices(ctx, state, signal) {
 				lines = byName(series.lines);
 
 			return {
-				rows: all.services.map(service => rowOf(type, service, recent.get(service.name), lines.get(service.name), now)),
+				rows: all.services.map(service => rowOf(type, service, recent.get(service.name), lines.get(service.name), now, refused.get(service.name))),
 				cut: [all.total > all.services.length && `${formatCount(all.services.length)} of ${formatCount(all.total)} services with ${type}`, series.total > series.lines.length && `the ${formatCount(series.lines.length)} with most ${type} have figures`],
 			};
 		})
 	);
 
-	return { rows: parts.flatMap(part => part.rows), cut: parts.flatMap(part => part.cut).filter(Boolean), refusals };
+	const rows = parts.flatMap(part => part.rows),
+		stored = new Set(rows.map(row => row.service));
+	// Of these nothing was ever stored.
+	const lost = query ? [] : refusals.services.filter(item => item.service !== null && !stored.has(item.service)).map(item => rowOf("", { name: item.service, profiles: 0 }, null, null, now, item));
+
+	return { rows: [...rows, ...lost], cut: parts.flatMap(part => part.cut).filter(Boolean), refusals };
 }
 
 function mountServices(element, ctx) {

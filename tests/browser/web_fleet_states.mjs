@@ -123,6 +123,7 @@ await test("targets: state, problems, filter; names are only text", async () => 
 	await open(empty + "targets");
 	equal((await cells()).map(row => row.slice(0, 2)), [["▲ down", "web-2:6060"], ["● up", "web-1:6060"]]);
 	await page.getByText("web: targets.json: no such file").waitFor();
+	equal(await page.locator(".left-out").count(), 0);
 	await axe("targets");
 	await page.getByRole("button", { name: "up", exact: true }).click();
 	await soon(async () => (await cells()).length === 1, "one row");
@@ -131,6 +132,37 @@ await test("targets: state, problems, filter; names are only text", async () => 
 	await page.getByRole("dialog").getByText("region=eu").waitFor();
 	await axe("a target");
 	await page.keyboard.press("Escape");
+});
+
+await test("targets: what is left out is listed, and stays open", async () => {
+	const leftOut = { ...JOBS.jobs[0], job: "pods", problem: "", targets: [], left_out: [`shop/web-1: kiln/port is "x${EVIL}"`, "shop/web-2: no port"], more_left_out: 7 };
+
+	await mockTargets({ jobs: [{ ...JOBS.jobs[0], left_out: [], more_left_out: 0 }, leftOut] });
+	await open(empty + "targets");
+	const list = page.locator(".left-out");
+
+	equal([await list.count(), await list.locator("summary").textContent(), await list.locator("li").first().isVisible()], [1, "pods: 9 left out", false]);
+	await list.locator("summary").focus();
+	await page.keyboard.press("Enter");
+	await soon(async () => (await page.evaluate(() => window.__ui.state.left)) === "pods", "in the URL");
+	equal((await list.locator("li").allTextContents()).map(text => text.slice(0, 12)), ["shop/web-1: ", "shop/web-2: ", "and 7 more"]);
+	await axe("left out");
+	await shoot("targets-left-out");
+	equal(await page.evaluate(() => document.activeElement.tagName), "SUMMARY", "the focus stays");
+	await page.waitForResponse("**/api/1/targets*");
+	await page.waitForTimeout(100);
+	equal(await list.locator("li").first().isVisible(), true, "after a refresh, too");
+	await page.reload();
+	await ready();
+	equal(await list.locator("li").first().isVisible(), true, "by the URL");
+	await setTheme("dark");
+	await axe("left out in the dark");
+	await shoot("targets-left-out-dark");
+	await setTheme("light");
+	// A job of which nothing is left is no reason to say that nothing is scraped.
+	await mockTargets({ jobs: [leftOut] });
+	await open(empty + "targets");
+	equal([await list.count(), await page.getByText("Nothing is scraped").count()], [1, 0]);
 });
 
 await test("targets: a profile now, with progress, opens when it is there", async () => {

@@ -4,7 +4,7 @@ import { cleanName, formatCount } from "../format.js";
 import { openDialog } from "../dialog.js";
 import { VirtualTable } from "../table.js";
 import { formatSort, isRoomy, latest, pageNote, parseSort } from "../pages.js";
-import { agoText, timeText, viewerUrl } from "./selection.js";
+import { agoText, refill, timeText, viewerUrl } from "./selection.js";
 
 const LOOK_MS = 5000,
 	CAPTURE_LOOK_MS = 500,
@@ -139,6 +139,23 @@ const EMPTY_TARGETS = () => pageNote(
 	h("p", {}, "See kiln-serve(5).")
 );
 
+/** What is wrong with jobs, and which of their targets are none and why: a list that opens. */
+function jobProblems(ctx, jobs) {
+	const leftOut = job => {
+		const count = job.left_out.length + job.more_left_out,
+			details = h("details", { class: "left-out", open: ctx.state.left === job.job }, h("summary", {}, cleanName(`${job.job}: ${formatCount(count)} left out`, 120)),
+				h("ul", {}, job.left_out.map(text => h("li", {}, cleanName(text, 500))), job.more_left_out ? h("li", { class: "muted" }, `and ${formatCount(job.more_left_out)} more`) : null));
+
+		details.addEventListener("toggle", () => details.open !== (ctx.state.left === job.job) && ctx.set({ left: details.open ? job.job : null }, { push: false }));
+		return h("div", { class: "banner" }, details);
+	};
+
+	return jobs.flatMap(job => [
+		job.problem && h("p", { class: "banner" }, h("span", { class: "text" }, cleanName(`${job.job}: ${job.problem}`, 500))),
+		job.left_out?.length && leftOut(job),
+	]).filter(Boolean);
+}
+
 function mountTargets(element, ctx) {
 	const count = h("span", { class: "muted count", role: "status" }),
 		filter = h("input", { type: "search", class: "query", placeholder: "Search targets", "aria-label": "Search targets" }),
@@ -149,6 +166,7 @@ function mountTargets(element, ctx) {
 		run = latest(ctx, body);
 	let table = null,
 		jobs = null,
+		problemsKey = "",
 		timer = 0;
 
 	element.classList.add("fill");
@@ -162,16 +180,26 @@ function mountTargets(element, ctx) {
 		clear(body);
 	}
 
+	/** Those that are the same stay: somebody may be reading them. */
+	function showProblems(state) {
+		const next = JSON.stringify([state.left, jobs.map(job => [job.job, job.problem, job.left_out, job.more_left_out])]);
+
+		if (next === problemsKey)
+			return;
+		problemsKey = next;
+		refill(problems, ...jobProblems(ctx, jobs));
+	}
+
 	function show(state) {
 		const all = jobs.flatMap(job => job.targets.map(target => ({ ...target, job: job.job }))),
 			wanted = (state.q || "").toLowerCase(),
 			shown = all.filter(row => (!state.state || row.state === state.state) && [row.target, row.service, row.job, labelsText(row.labels)].some(text => text.toLowerCase().includes(wanted)));
 
 		count.textContent = `${formatCount(all.filter(row => row.state === "up").length)} up, ${formatCount(all.filter(row => row.state === "down").length)} down, ${formatCount(all.length)} in all`;
-		clear(problems).append(...jobs.filter(job => job.problem).map(job => h("p", { class: "banner" }, h("span", { class: "text" }, cleanName(`${job.job}: ${job.problem}`, 500)))));
+		showProblems(state);
 		if (!all.length) {
 			clearTable();
-			body.append(EMPTY_TARGETS());
+			body.append(jobs.length ? pageNote("No targets", h("p", {}, "The jobs have found none yet.")) : EMPTY_TARGETS());
 			return;
 		}
 		if (!table) {

@@ -153,5 +153,6 @@ void profile_take_times(struct arena *a, struct profile *p, int64_t from, int64_
 	p->samples = samples;
 	p->nsamples = kept;
 	p->values = values;
+	p->times = NULL;
 	free(is_there);
 }

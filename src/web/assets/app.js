@@ -23,6 +23,7 @@ import { peekPage } from "./peek.js";
 import { sourcePage } from "./source.js";
 import { labelsPage } from "./labels.js";
 import { comparePage, openFile } from "./compare.js";
+import { timelinePage } from "./later.js";
 import { openExportDialog } from "./export.js";
 
 const PAGES = {
@@ -36,9 +37,10 @@ const PAGES = {
 	labels: labelsPage,
 	peek: peekPage,
 	compare: comparePage,
+	timeline: timelinePage,
 };
 
-/** The tabs, in the order of the keys 1 to 8. */
+/** The tabs, in the order of the keys 1 to 9. */
 const TABS = [
 	["flamegraph", "Flame"],
 	["top", "Top"],
@@ -48,6 +50,7 @@ const TABS = [
 	["source", "Source"],
 	["labels", "Labels"],
 	["peek", "Peek"],
+	["timeline", "Timeline"],
 ];
 
 // What a single file has the data for.
@@ -71,7 +74,7 @@ class App extends Frame {
 
 	shownTabs() {
 		return TABS.filter(([page]) =>
-			isSingleFile() ? FILE_PAGES.includes(page) : !this.meta.home || !LOCAL_PAGES.includes(page)
+			isSingleFile() ? FILE_PAGES.includes(page) : page === "timeline" ? this.ctx.profile?.ticks : !this.meta.home || !LOCAL_PAGES.includes(page)
 		);
 	}
 
@@ -483,7 +486,10 @@ class App extends Frame {
 			timeline: () => {
 				const home = this.header.querySelector(".home");
 
-				home ? home.click() : this.showToast("This profile has no time axis: its samples carry no time");
+				if (ctx.profile?.ticks && !isSingleFile())
+					ctx.go("timeline");
+				else
+					home ? home.click() : this.showToast("This profile has no time axis: its samples carry no time");
 			},
 		};
 	}

@@ -4,7 +4,7 @@ import { openMenu } from "./menu.js";
 import { CHIP_NAMES } from "./state.js";
 import { cleanName } from "./format.js";
 
-const EDITABLE = ["f", "i", "h", "s", "sf", "prunefrom", "tf", "ti", "ts", "th", "tr", "tl"];
+const EDITABLE = ["f", "i", "h", "s", "sf", "prunefrom", "tf", "ti", "ts", "th", "tr", "tl", "tm"];
 const FILTER_HELP = {
 	f: "only stacks with a matching function",
 	i: "no stacks with one",
@@ -18,6 +18,7 @@ const FILTER_HELP = {
 	th: "labels not to show",
 	tr: "label keys as frames at the root",
 	tl: "label keys as frames at the leaf",
+	tm: "seconds from the start, as 1.5-3",
 };
 
 /** `^main\.run$` reads better as main.run. */
@@ -93,7 +94,7 @@ function chip(ctx, key, redraw) {
 function addFilter(ctx, event, chips, redraw) {
 	openMenu(
 		event,
-		EDITABLE.filter(key => !(key in ctx.state)).map(key => ({
+		EDITABLE.filter(key => !(key in ctx.state) && (key !== "tm" || ctx.profile?.ticks)).map(key => ({
 			label: `${CHIP_NAMES[key]} – ${FILTER_HELP[key]}`,
 			run: () => {
 				const place = h("span");

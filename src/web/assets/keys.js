@@ -4,7 +4,7 @@
 export const KEY_TABLE = [
 	["?", "help", "Help: keys and legend", "General"],
 	["/ Ctrl+f", "search", "Search; Ctrl+F again is the browser's own", "General"],
-	["1 2 3 4 5 6 7 8", "view", "Flame, Top, Graph, Sandwich, Tree, Source, Labels, Peek", "General"],
+	["1 2 3 4 5 6 7 8 9", "view", "Flame, Top, Graph, Sandwich, Tree, Source, Labels, Peek, Timeline", "General"],
 	["i", "inspector", "Show or hide the inspector", "General"],
 	[",", "settings", "Settings and saved views", "General"],
 	["y", "copyUrl", "Copy the address of what you see", "General"],

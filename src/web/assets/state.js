@@ -32,6 +32,7 @@ export const FILTER_KEYS = [
 	"intel",
 	"noinlines",
 	"showcolumns",
+	"tm",
 ];
 
 /** Those of them that a person sets to see less, in the order of their chips. */
@@ -46,6 +47,7 @@ export const CHIP_NAMES = {
 	ti: "not label",
 	ts: "show labels",
 	th: "hide labels",
+	tm: "time",
 	tr: "group by",
 	tl: "leaf by",
 	g: "granularity",
@@ -61,7 +63,7 @@ export const CHIP_NAMES = {
 // What zoom and selection mean only within the same data.
 const PLACE_KEYS = ["z", "x"];
 
-const PAGE_IDS = ["flamegraph", "top", "tree", "sandwich", "graph", "peek", "source", "disasm", "labels", "compare"];
+const PAGE_IDS = ["flamegraph", "top", "tree", "sandwich", "graph", "peek", "source", "disasm", "labels", "compare", "timeline"];
 
 /** Pages in one file have no server to name them: there the state is behind the #. */
 export function isSingleFile() {

@@ -1,4 +1,4 @@
-// The Timeline page: a heat map that chooses a part of the time.
+// The Timeline page: a heat map that chooses a part of the time, and stacks in order of time.
 import { axe, cells, equal, open, page, ready, serve, setTheme, shoot, soon, test } from "./web_lib.mjs";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -125,6 +125,107 @@ await test("timeline: profiles without times have none", async () => {
 	await open(plain + "timeline");
 	await page.getByRole("heading", { name: "No time axis" }).waitFor();
 	await axe("no time axis");
+});
+
+// ---- stacks over time
+
+const chart = () => page.locator("canvas.lanes");
+const near = (got, want, what) => equal(Math.abs(got - want) < 0.15, true, `${what}: ${got}, not ${want}`);
+
+/** Waits until the chart shows this. */
+async function sees(want) {
+	await soon(async () => (await stats()).selected === want, `${want} selected`);
+	await ready();
+}
+
+await test("chart: a lane for each thread, and keys that move in them", async () => {
+	await open(url + "timeline");
+	await soon(async () => (await stats()).lanes?.length === 2, "lanes");
+	equal((await stats()).lanes, ["worker0, tid 100", "worker1, tid 101"]);
+	// Frames that go on are one box: of the first thread main, handle and three below them.
+	equal((await stats()).boxes <= 16, true, JSON.stringify(await stats()));
+	await shoot("chart");
+	await chart().focus();
+	await page.keyboard.press("ArrowDown");
+	await sees("main");
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("ArrowDown");
+	await sees("parse");
+	equal(await page.locator(".lanes-box ol li").allTextContents(), ["main", "handle", "parse"]);
+	await page.keyboard.press("ArrowRight");
+	await sees("copy");
+	equal(await page.evaluate(() => window.__ui.selected[1]), "copy");
+	equal(await page.locator(".times-lower .details .what").textContent(), "copy");
+	await page.keyboard.press("ArrowUp");
+	await sees("handle");
+	await page.keyboard.press("PageDown");
+	await sees("main");
+	await page.keyboard.press("ArrowDown");
+	await sees("poll");
+	await page.keyboard.press("End");
+	await page.keyboard.press("Home");
+	await page.keyboard.press("PageUp");
+	await sees("main");
+});
+
+await test("chart: zoom and pan are in the URL, and can be made a filter", async () => {
+	await open(url + "timeline");
+	await soon(async () => (await stats()).lanes?.length === 2, "lanes");
+	await chart().focus();
+	for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
+		await page.keyboard.press(key);
+	await sees("copy");
+	let [from, to] = (await state("x")).split("-").map(Number);
+
+	near(from, 19.8, "from");
+	near(to, 30.2, "to");
+	await soon(async () => (await stats()).lanes.length === 2, "both, as the window is a little more");
+	await page.keyboard.press("Shift+ArrowRight");
+	await ready();
+	near(Number((await state("x")).split("-")[0]), from + (to - from) / 4, "panned");
+	const where = page.url();
+
+	await open(where);
+	equal(page.url(), where);
+	near((await stats()).view[0], from + (to - from) / 4, "opened again");
+	await chart().focus();
+	await page.keyboard.press("+");
+	await ready();
+	[from, to] = (await state("x")).split("-").map(Number);
+	near(to - from, 5.2, "zoomed in");
+	await page.keyboard.press("-");
+	await page.keyboard.press("0");
+	await ready();
+	equal(await state("x"), null);
+	await open(url + "timeline?x=22-23");
+	await page.getByRole("button", { name: "Only this time" }).click();
+	await ready();
+	equal([await state("tm"), await state("x")], ["22-23", null]);
+});
+
+await test("chart: by mouse", async () => {
+	await open(url + "timeline?x=10-20");
+	await soon(async () => (await stats()).lanes?.length === 2, "lanes");
+	const box = await chart().boundingBox(), y = box.y + 18 + 20 + 2 * 17 + 8;
+
+	await page.mouse.move(box.x + 300, y);
+	equal(await page.locator(".times-lower .details .what").textContent(), "parse");
+	await page.mouse.click(box.x + 300, y);
+	await sees("parse");
+	await page.mouse.click(box.x + 300, y, { button: "right" });
+	await page.getByRole("menuitem", { name: /Sandwich/ }).waitFor();
+	await axe("menu");
+	await page.keyboard.press("Escape");
+	await page.mouse.move(box.x + 500, y);
+	await page.mouse.down();
+	await page.mouse.move(box.x + 500 - box.width / 10, y, { steps: 4 });
+	await page.mouse.up();
+	await ready();
+	near(Number((await state("x")).split("-")[0]), 11, "dragged");
+	await page.keyboard.down("Control");
+	await page.mouse.wheel(0, -200);
+	await page.keyboard.up("Control");
+	await soon(async () => (([a, b]) => b - a)((await state("x")).split("-").map(Number)) < 9, "zoomed by the wheel");
 });
 
 for (const theme of ["light", "dark"])

@@ -7,7 +7,7 @@
 #include "web/bundle.h"
 
 /* What is promised: a page that starts fast, wherever it is. */
-enum { MAX_BYTES = 250 * 1000, MAX_PACKED_BYTES = 80 * 1000 };
+enum { MAX_BYTES = 250 * 1000, MAX_PACKED_BYTES = 80 * 1000, MAX_LATER_BYTES = 30 * 1000 };
 
 /* What a browser loads for a page: its file, its styles, and all its modules. */
 static void check_size(const char *page, const char *script, const char *const *styles)
@@ -39,6 +39,20 @@ TEST(the_pages_of_the_server_are_small)
 {
 	check_size("fleet.html", "fleet.js",
 		   (const char *[]){ "app.css", "pages.css", "fleet.css", NULL });
+}
+
+/* What comes when its page is opened. */
+TEST(the_page_of_times_is_small)
+{
+	static const char *const files[] = { "times.js", "heat.js", "lanes.js" };
+	struct buf all = { 0 };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		assert_true(asset_read(&all, "", str_of(files[i])));
+	assert_in_range(all.n, 10000, MAX_LATER_BYTES);
+	/* It would come with a second copy of all that it imports. */
+	assert_false(str_contains(buf_view(&all), STR("\"./dom.js\"")));
+	buf_release(&all);
 }
 
 /* Modules share one scope, and files of all folders one name. */

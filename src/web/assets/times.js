@@ -1,5 +1,9 @@
-// The Timeline page, of profiles whose samples have times: a heat map to choose a part of the time by.
+// The Timeline page, of profiles whose samples have times: a heat map to choose a part of the time by, and stacks in order of
+// time.
 import { createHeat, secondsText } from "./heat.js";
+import { createLanes } from "./lanes.js";
+
+const ASK_MS = 120;
 
 /** "1.25-3.5" as [1.25, 3.5], or null. */
 export function parseRange(text) {
@@ -26,17 +30,38 @@ export function mount(element, ctx, kit) {
 		what = h("span", { class: "what" }),
 		table = h("details", { class: "times-table" }, h("summary", null, "As a table"), h("div", { class: "times-rows" })),
 		heat = createHeat(kit, ctx, { onRange: (from, to) => ctx.filter("tm", rangeText(from, to)), onClear: () => ctx.filter("tm", null), tell: text => (what.textContent = text) }),
-		run = kit.latest(ctx, element);
+		span = profile.span_nanos / 1e9 || 1e-3,
+		threads = h("span", { class: "muted count" }),
+		filterButton = kit.textButton("Only this time", () => ctx.filters({ tm: rangeText(...lanes.window), x: null }), "btn small", { title: "Make what the chart shows a filter of all views" }),
+		what2 = h("span", { class: "what" }),
+		amount = h("span", { class: "amount" }),
+		lanes = createLanes(kit, ctx, { span, onWindow: setWindow, onSelect: fn => ctx.select(fn), tell: (name, text) => ([what2.textContent, amount.textContent] = [name, text]) }),
+		lower = h("section", { class: "times-lower", "aria-label": "Stacks over time" },
+			h("div", { class: "toolbar wrap" }, h("h2", null, "Stacks over time"), threads, h("span", { class: "spacer" }), zoomButton("−", "Zoom out (-)", 0.5), zoomButton("+", "Zoom in (+)", 2), filterButton),
+			lanes.host, h("div", { class: "details" }, what2, amount)),
+		run = kit.latest(ctx, element),
+		runLanes = kit.latest(ctx, lower);
 	let key = "",
+		lanesKey = "",
 		theme = ctx.theme,
+		timer = 0,
 		data = null;
 
-	element.classList.add("fill");
-	element.append(h("div", { class: "toolbar wrap" }, h("h2", null, "Samples over time"), note, h("span", { class: "spacer" }), what, clearButton), h("div", { class: "heat-box" }, heat.canvas), table);
+	function zoomButton(text, title, factor) {
+		return kit.textButton(text, () => lanes.zoom(factor), "btn small", { title, "aria-label": title.replace(/ \(.*/, "") });
+	}
 
-	const resized = new ResizeObserver(() => heat.draw());
+	element.classList.add("fill");
+	element.append(h("div", { class: "toolbar wrap" }, h("h2", null, "Samples over time"), note, h("span", { class: "spacer" }), what, clearButton), h("div", { class: "heat-box" }, heat.canvas), table, lower);
+
+	const resized = new ResizeObserver(() => {
+		heat.draw();
+		lanes.draw();
+		askSoon();
+	});
 
 	resized.observe(heat.canvas);
+	resized.observe(lanes.host);
 	table.addEventListener("toggle", showTable);
 
 	/** Each column of the heat map, with what it has in all. */
@@ -60,6 +85,47 @@ export function mount(element, ctx, kit) {
 		showTable();
 	}
 
+	// ---- stacks
+
+	/** What the chart shows is in the URL; all that is chosen is not. */
+	function setWindow(from, to) {
+		const base = parseRange(ctx.state.tm) || [0, span],
+			isAll = !to || (from <= base[0] && to >= base[1] - 1e-6 && !ctx.state.tm) || rangeText(from, to) === ctx.state.tm;
+
+		ctx.set({ x: isAll ? null : rangeText(from, to) }, { push: false });
+	}
+
+	/** While the window moves, what is there is drawn. */
+	function askSoon() {
+		clearTimeout(timer);
+		timer = setTimeout(() => ask(ctx.state), ASK_MS);
+	}
+
+	function ask(state) {
+		const tm = state.x || state.tm,
+			next = JSON.stringify([key, tm, lanes.columns]);
+
+		if (next === lanesKey || lanes.columns <= 16)
+			return;
+		lanesKey = next;
+		runLanes(async signal => {
+			const answer = await ctx.api.get("chart", { tm, columns: lanes.columns }, { signal });
+
+			lanes.setData(answer);
+			threads.textContent = `${answer.lanes.length} threads${answer.more_lanes ? `, the busiest of ${answer.lanes.length + answer.more_lanes}` : ""}${answer.is_cut ? "; zoom in to see all of it" : ""}`;
+		});
+	}
+
+	function showWindow(state) {
+		const range = parseRange(state.x) || parseRange(state.tm) || [0, span];
+
+		lanes.setWindow(range[0], Math.min(span, range[1]), false);
+		filterButton.disabled = !state.x;
+		lanesKey ? askSoon() : ask(state);
+	}
+
+	// ---- both
+
 	function tellRange(state) {
 		const range = parseRange(state.tm);
 
@@ -76,9 +142,11 @@ export function mount(element, ctx, kit) {
 			key = next;
 			run(load);
 		}
+		showWindow(state);
 		if (theme !== ctx.theme) {
 			theme = ctx.theme;
 			heat.draw();
+			lanes.draw();
 		}
 	}
 
@@ -87,10 +155,13 @@ export function mount(element, ctx, kit) {
 		focus: () => heat.canvas.focus(),
 		keys: { Escape: () => (ctx.state.tm ? (ctx.filter("tm", null), undefined) : false) },
 		get stats() {
-			return { total: data ? data.cells.reduce((a, b) => a + b, 0) : 0, columns: data?.columns, rows: data?.rows };
+			return { total: data ? data.cells.reduce((a, b) => a + b, 0) : 0, columns: data?.columns, rows: data?.rows, ...lanes.stats };
 		},
 		destroy() {
 			run.stop();
+			runLanes.stop();
+			clearTimeout(timer);
+			lanes.destroy();
 			resized.disconnect();
 		},
 	};

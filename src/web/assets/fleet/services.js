@@ -162,7 +162,6 @@ function serviceColumns(ctx, versionOf, functionOf) {
 		{ key: "last", title: "Last seen", width: 100, number: true, get: row => row.last, text: row => agoText(row.last), mark: row => isStale(row) ? "stale-text" : "" },
 		{ key: "instances", title: "Instances", hint: "Sets of labels with profiles in the last hour", width: 92, number: true, get: row => row.instances, hide: !isRoomy(800) },
 		{ key: "level", title: "Uses", hint: "In the last hour: cores of CPU, bytes per second, or what it has in use", width: 120, number: true, get: row => row.level ?? -1, text: row => row.text },
-		{ key: "refused", title: "Refused", hint: "Profiles of the service that were not stored, since the server started", width: 84, number: true, hide: !isRoomy(760), get: row => row.refused?.count || 0, render: refusedCell },
 		{
 			key: "trend", title: "24 hours", width: TREND_WIDTH + 24, hide: !isRoomy(900), get: row => (row.trend.findLast(v => v !== null) ?? 0) - (row.trend.find(v => v !== null) ?? 0),
 			render: (cell, row) => cell.append(sparkline(row.trend, `Trend of 24 hours, now ${row.text || "nothing"}`)),
@@ -170,6 +169,7 @@ function serviceColumns(ctx, versionOf, functionOf) {
 		{ key: "version", title: "Newest version", width: 130, hide: !isRoomy(1000), get: row => versionOrder(versionOf(row)), text: row => cleanName(versionOf(row) ?? "…", 60) },
 		{ key: "function", title: "Top function", hint: "What takes most by itself, in the last six hours", width: 180, hide: !isRoomy(1250), get: row => functionOf(row) || "", text: row => shortName(functionOf(row) ?? "…") },
 		{ key: "profiles", title: "Profiles", width: 96, number: true, get: row => row.profiles, text: row => formatCount(row.profiles), hide: !isRoomy(1150) },
+		{ key: "refused", title: "Refused", hint: "Profiles of the service that were not stored, since the server started", width: 84, number: true, hide: !isRoomy(760), get: row => row.refused?.count || 0, render: refusedCell },
 		{ key: "first", title: "First seen", width: 160, number: true, get: row => row.first, text: row => row.first ? timeText(row.first) : "", hide: true },
 	];
 }

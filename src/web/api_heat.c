@@ -65,9 +65,10 @@ static bool *rows_left(struct arena *a, const struct profile *p, uint32_t *nrows
 	return is_left;
 }
 
+/* A step is at most INT64_MAX / MOST_COLUMNS, so this cannot overflow. */
 static int64_t row_in(const struct grid *g, int64_t in_column)
 {
-	return (int64_t)((double)in_column / (double)g->step * (double)g->nrows);
+	return in_column * g->nrows / g->step;
 }
 
 static int64_t *fill_grid(struct report_run *r, const struct grid *g)

@@ -233,7 +233,7 @@ static void choose_lanes(struct chart *c)
 			continue;
 		for (uint32_t k = 0; k < c->lanes.n && busier < MOST_LANES; k++)
 			busier += c->lanes.at[k].nticks > l->nticks ||
-				  (c->lanes.at[k].nticks == l->nticks && k < i);
+				  (k < i && c->lanes.at[k].nticks == l->nticks);
 		if (busier >= MOST_LANES)
 			continue;
 		l->deltas = arena_many(c->r->a, NDELTAS, int64_t);

@@ -6,8 +6,8 @@
 #include "store/top.h"
 
 enum {
-	ONE_IN = 100,	   /* of the time of all cores */
-	MOST_SECONDS = 60, /* for so long it is saved: all of a fleet may push at the same second */
+	ONE_IN = 50,	   /* of the time of all cores */
+	MOST_SECONDS = 40, /* for so long it is saved: all of a fleet may push at the same second */
 	MAX_ROWS = 1000,   /* of a piece: how many there are must be counted each time */
 	MAX_NEW = 16,	   /* of them, that others have left out */
 };

@@ -334,7 +334,7 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	       struct store_top *top, struct err *e);
 
 /* From now on, until the store is closed; once. Sums by function of profiles of this type, which
- * must stay, are made as they are put, as far as that takes a hundredth of the machine: so the
+ * must stay, are made as they are put, as far as that takes a fiftieth of the machine: so the
  * first who asks for the newest, without is_settled, need not wait until they are read. */
 void store_follow(struct store *s, struct str type);
 /* What was made so is durable, and known when the store is opened again. */

@@ -562,12 +562,12 @@ TEST(what_is_followed_takes_a_small_part_of_the_time)
 	p.store->follow.left_ns = -3600 * NS;
 	push(&p, &what, "main;work 3\n");
 	assert_int_equal(p.store->hot.entries.n, 0);
-	/* Much of it, but not more than a minute's part. */
+	/* Much of it, but not more than 40 seconds have. */
 	p.store->follow.since_ns -= 1000000 * NS;
 	push(&p, &what, "main;work 3\n");
 	assert_int_equal(p.store->hot.entries.n, 1);
 	assert_true(p.store->follow.left_ns > 0);
-	assert_true(p.store->follow.left_ns <= 60 * NS / 100 * parallel_cores());
+	assert_true(p.store->follow.left_ns <= 40 * NS / 50 * parallel_cores());
 	compare(&p, &params);
 	assert_true(store_delete(p.store, &params.query, false, &n, &e));
 	assert_int_equal(n, 2);

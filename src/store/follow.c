@@ -10,6 +10,7 @@ enum {
 	MOST_SECONDS = 40, /* for so long it is saved: all of a fleet may push at the same second */
 	MAX_ROWS = 1000,   /* of a piece: how many there are must be counted each time */
 	MAX_NEW = 16,	   /* of them, that others have left out */
+	BUSY = 2,	   /* more puts that wait: they go first */
 };
 
 void follow_init(struct follow *f)
@@ -34,12 +35,12 @@ static int64_t clock_ns(clockid_t clock)
 
 static bool may_spend(struct follow *f)
 {
-	const int64_t most = MOST_SECONDS * TOP_SECOND / ONE_IN * parallel_cores();
+	const int64_t most = MOST_SECONDS * TOP_SECOND / ONE_IN * f->ncores;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool is_left;
 
 	pthread_mutex_lock(&f->lock);
-	f->left_ns += (now - f->since_ns) / ONE_IN * parallel_cores();
+	f->left_ns += (now - f->since_ns) / ONE_IN * f->ncores;
 	f->since_ns = now;
 	if (f->left_ns > most)
 		f->left_ns = most;
@@ -93,7 +94,8 @@ void follow_put(struct store *s, const struct writer_task *task)
 	struct err e;
 
 	if (!atomic_load(&f->is_on) || !task->book || !str_eq(task->series->type, f->type) ||
-	    atomic_load(&task->series->unfollowed) == start || !may_spend(f))
+	    atomic_load(&task->series->unfollowed) == start ||
+	    atomic_load(&s->writer.nwaiting) > BUSY || !may_spend(f))
 		return;
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	hot_begin_adding(&s->hot);
@@ -114,6 +116,7 @@ void store_follow(struct store *s, struct str type)
 	kept_begin(s);
 	hot_end(&s->hot);
 	f->type = type;
+	f->ncores = parallel_cores();
 	f->since_ns = clock_ns(CLOCK_MONOTONIC);
 	atomic_store(&f->is_on, true);
 }

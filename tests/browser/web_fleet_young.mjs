@@ -9,29 +9,17 @@ const seconds = () => Math.floor(Date.now() / 1000);
 const time = () => page.locator("label.field", { has: page.getByText("Time", { exact: true }) }).locator("select");
 const rows = () => page.$$eval("table.plain tbody tr", list => list.map(row => row.cells[0].innerText.trim().split("\n")[0]));
 
-/** The page has what comes while it waits. How long that takes, in milliseconds. */
-async function waited(path, isThere) {
-	await open(url + path);
-	const start = Date.now();
-
-	return { async until() {
-		await soon(isThere, path);
-		return Date.now() - start;
-	} };
-}
-
-await test("young: what comes first is shown within two or three seconds", async () => {
+await test("young: what comes first is shown as soon as it is there", async () => {
 	for (const [path, isThere] of [
 		["fleet", async () => (await rows()).includes("copy")],
 		["timeline", () => page.locator(".time-chart").isVisible()],
 		["services", () => page.getByRole("link", { name: "other", exact: true }).isVisible()],
 	]) {
-		const wait = await waited(`${path}?query=service="${path === "services" ? "other" : path}"`, isThere);
+		const service = path === "services" ? "other" : path;
 
-		await push(url, work, { service: path === "services" ? "other" : path, type: "cpu" });
-		const ms = await wait.until();
-
-		equal(ms < 3000, true, `${path}: ${ms} ms`);
+		await open(`${url}${path}?query=service="${service}"`);
+		await push(url, work, { service, type: "cpu" });
+		await soon(isThere, path);
 	}
 });
 

@@ -277,7 +277,7 @@ scrape: [{job: native, interval: 2s, max_backoff: 2s, profiles: {cpu: {seconds: 
         until(lambda: all(p["ok"] for p in targets(server)[address]["profiles"]), 30)
         equal({p["type"] for p in profiles(server, "{service=\"native\"}")}, {"cpu", "heap", "goroutine"})
         body = server.ask("/api/1/merge?service=native&type=cpu&format=top&sort=cum&limit=100000")[2].decode()
-        assert "sort" in body, body[:2000]
+        assert "_PyEval_EvalFrameDefault" in body, body[:2000]  # which a stripped Python has, too
         equal(server.stop(), 0)
     finally:
         program.kill()

@@ -173,7 +173,8 @@ bool location_has_name(const struct profile *p, const struct location *l);
 
 /* ---- time (times.c) */
 
-/* Ticks in order of time, in `a`; `values` has `nvalues` rows for them. */
+/* Gives it these, in any order, which lie in memory that lives as long as it does; so do `values`,
+ * with a row for each that they name. */
 void profile_set_times(struct arena *a, struct profile *p, struct profile_tick *ticks, size_t n,
 		       const int64_t *values);
 /* Of samples that have a number with a unit of time as their label timestamp, timestamp_ns,

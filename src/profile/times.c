@@ -73,12 +73,23 @@ static bool set_time(const struct profile *p, uint32_t set, int64_t *at)
 	return false;
 }
 
+/* Most profiles have no such labels, and need no more than this to know. */
+static bool has_timed_set(const struct profile *p)
+{
+	int64_t at;
+
+	for (uint32_t i = 0; i < p->nlabel_sets; i++)
+		if (set_time(p, i, &at))
+			return true;
+	return false;
+}
+
 void profile_find_times(struct arena *a, struct profile *p)
 {
 	struct profile_tick *ticks;
 	size_t n = 0;
 
-	if (p->times || !p->nlabel_sets)
+	if (p->times || !has_timed_set(p))
 		return;
 	ticks = xcalloc(p->nsamples + 1, sizeof(*ticks));
 	for (uint32_t i = 0; i < p->nsamples; i++) {

@@ -172,17 +172,19 @@ build/release/examples/%: examples/%.c build/libkiln.a include/kiln.h
 test: deps
 	@$(MAKE) --no-print-directory check
 
-# A later make must not run tests that a broken build left behind, so this builds all of it first. Most tests wait most
-# of the time, those of Kubernetes for minutes: they go beside the others. The agent's count time, so nothing heavy runs
-# beside them.
+# A later make must not run tests that a broken build left behind, so this builds all of it first. What fails in one part
+# hides nothing of the others.
 check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done $(OUT)/tests/kube/driver
+	@status=0; for part in check-rest check-serve $(if $(AGENT),check-agent); do \
+		$(MAKE) --no-print-directory $$part || status=1; done; exit $$status
+
+# Most tests wait most of the time, those of Kubernetes for minutes: they go beside the others. The agent's count time, so
+# nothing heavy runs beside them.
+check-rest: $(KILN) $(UNIT) $(OUT)/data/done $(OUT)/tests/kube/driver
 	@$(MAKE) --no-print-directory check-kube > $(OUT)/kube.log 2>&1 & kube=$$!; \
-	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) \
-		prove --failures --comments --exec '' -j$(shell expr $(JOBS) + 1) $(UNIT) \
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(shell expr $(JOBS) + 1) $(UNIT) \
 		tests/golden/run tests/recorded/run $(filter-out $(SERVE_TESTS),$(wildcard tests/e2e/*.sh)) $(BROWSER); \
 	others=$$?; wait $$kube; kube=$$?; cat $(OUT)/kube.log; [ $$others$$kube = 00 ]
-	@$(MAKE) --no-print-directory check-serve
-	$(if $(AGENT),@$(MAKE) --no-print-directory check-agent)
 
 # Of the server alone.
 check-serve: $(KILN) $(AGENT) $(OUT)/data/done
@@ -300,5 +302,5 @@ clean:
 	rm -rf build
 
 .DELETE_ON_ERROR:
-.PHONY: all deps run test check check-serve check-agent check-kube kube-apiserver browser soak live image lint format fuzz fuzz-run bench man install clean
+.PHONY: all deps run test check check-rest check-serve check-agent check-kube kube-apiserver browser soak live image lint format fuzz fuzz-run bench man install clean
 -include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

@@ -49,7 +49,8 @@ class Serve:
         try:
             c.request(method, path, body, headers or {})
             r = c.getresponse()
-            return r.status, dict((k.lower(), v) for k, v in r.getheaders()), r.read()
+            got = dict((k.lower(), v) for k, v in r.getheaders())
+            return r.status, got, r.readline() if got.get("content-type") == "text/event-stream" else r.read()  # which goes on
         finally:
             c.close()
 

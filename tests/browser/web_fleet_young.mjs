@@ -33,6 +33,17 @@ await test("young: fleet top has all of it, and nothing is said to be missing", 
 	await shoot("young-fleet");
 });
 
+await test("young: what was not there at first is new, whatever rounding leaves", async () => {
+	const fresh = makeProfile([[["main", "fresh"], 1e9 / 3]], { type: ["cpu", "nanoseconds"], duration: 10e9 });
+
+	await push(url, work, { service: "grown", type: "cpu", time: seconds() - 240 });
+	await push(url, fresh, { service: "grown", type: "cpu", time: seconds() - 1 });
+	await open(`${url}fleet?service=grown`);
+	const row = await page.locator("table.plain tbody tr", { hasText: "fresh" }).first().innerText();
+
+	equal([/▲.*\(new\)/.test(row), /\d{5,}.*%/.test(row)], [true, false], row);
+});
+
 await test("young: the timeline fits what there is; a window of the URL or of a person stays", async () => {
 	await open(`${url}timeline?service=web`);
 	equal([await time().inputValue(), await page.evaluate(() => window.__ui.state.from ?? null)], ["5m", null]);

@@ -18,11 +18,12 @@ const topChoices = list => list.map(([value, text]) => ({ value, text }));
 export const rateText = (rate, unit) => levelText(unit === "nanoseconds" ? rate * 1e9 : rate, unit, true);
 
 function growthText(row, unit) {
-	const part = row.cores - row.trend / 2;
+	const part = row.cores - row.trend / 2, // what it took at first; nothing, but for what rounding leaves
+		isNew = part < row.trend / 1e6;
 
 	if (Math.abs(row.trend) < 1e-9 || Math.abs(row.trend) < row.cores / 100)
 		return "steady";
-	return `${row.trend > 0 ? "▲" : "▼"} ${rateText(Math.abs(row.trend), unit)}${part > 0 ? ` (${row.trend > 0 ? "+" : "−"}${formatPercent(Math.abs(row.trend), part)})` : ""}`;
+	return `${row.trend > 0 ? "▲" : "▼"} ${rateText(Math.abs(row.trend), unit)}${isNew ? " (new)" : part > 0 ? ` (${row.trend > 0 ? "+" : "−"}${formatPercent(Math.abs(row.trend), part)})` : ""}`;
 }
 
 /** What so many cores cost; the money is that of the price. */

@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 20, PENDING = 256 };
+enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256 };
 
 /* What becomes of a frame's node: the node of the graph, with WANTED if edges to it are, or
  * LEFT_OUT. A frame of the walk, a hop, is that, and FRAME_INLINED. */
@@ -61,12 +61,13 @@ struct edge_pass {
 	const uint32_t *fates;	     /* by node of f: what becomes of it */
 	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
 	const unsigned char *traits; /* by location, as the next; if there are `repeats` */
-	const uint32_t *is_asked; /* a bit for each: few bytes, as all of a stack are looked at */
+	const uint32_t *is_asked;    /* a bit for each */
 	const struct link *links;
 	const uint32_t *inner_of; /* where to sum up weights of an INNER location */
 	uint64_t *inner;
 	bool has_inner;	      /* any? */
 	bool has_blanks;      /* are there locations without frames? */
+	bool is_whole;	      /* or are all of all locations kept? */
 	bool is_choosy;	      /* are only some edges wanted? */
 	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
 	uint32_t first, last; /* samples */
@@ -139,9 +140,11 @@ static uint32_t make_links(struct arena *a, struct edge_pass *x)
 	uint32_t *is_asked = arena_many(a, n / 32 + 1, uint32_t);
 	unsigned char asked = x->is_choosy ? INTO | OUT | INNER : KEPT;
 
+	x->is_whole = true;
 	for (uint32_t loc = 0; loc < n; loc++) {
 		traits[loc] = make_link(x, &links[loc], loc);
 		x->has_blanks |= !traits[loc];
+		x->is_whole &= (traits[loc] & (KEPT | GAP_BEFORE | GAP_AFTER)) == KEPT;
 		if (traits[loc] & asked)
 			is_asked[loc / 32] |= 1u << loc % 32;
 		if (traits[loc] & INNER)
@@ -301,22 +304,28 @@ static inline uint64_t step(const struct edge_pass *x, struct position *at, uint
 	return edge;
 }
 
+/* Goes on to some frames, and lists the edges that lead to them. */
+static inline void step_frames(struct edge_pass *x, struct position *at, const uint32_t *frames,
+			       uint32_t n)
+{
+	bool is_edge;
+
+	vec_reserve(&x->twice, n);
+	for (uint32_t i = 0; i < n; i++) {
+		x->twice.at[x->twice.n] = step(x, at, hop_of(frames[i], x->fates), &is_edge);
+		x->twice.n += is_edge;
+	}
+}
+
 /* Any sample. */
 static void count_frames(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	struct unroll u = unroll_start(x->p, &x->p->samples[sample]);
 	struct position at = { .parent = LEFT_OUT };
 	uint32_t frames[UNROLLED + UNROLL_STEP], n;
-	bool is_edge;
 
-	while ((n = unroll(&u, x->f, frames))) {
-		vec_reserve(&x->twice, n);
-		for (uint32_t i = 0; i < n; i++) {
-			x->twice.at[x->twice.n] =
-				step(x, &at, hop_of(frames[i], x->fates), &is_edge);
-			x->twice.n += is_edge;
-		}
-	}
+	while ((n = unroll(&u, x->f, frames)))
+		step_frames(x, &at, frames, n);
 	count_twice(x, sample, w, div);
 }
 
@@ -334,76 +343,156 @@ static inline bool has_gap(const struct edge_pass *x, const uint32_t *stack, uin
 	return gap;
 }
 
-static inline void push_edge(struct edge_pass *x, const uint32_t *stack, uint32_t callee,
-			     uint32_t caller, int64_t w)
+/* The same if all locations that have a frame that is kept are among the places. */
+static void count_places(struct edge_pass *x, uint32_t sample, uint32_t n, int64_t w, int64_t div)
 {
-	uint64_t edge = (uint64_t)x->links[stack[caller]].last << 32 |
-			x->links[stack[callee]].first |
-			(has_gap(x, stack, callee, caller) ? EDGE_RESIDUAL : 0);
+	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack, *places = x->places.at;
+	const uint32_t *first = x->f->first;
+	struct position at = { .parent = LEFT_OUT };
 
+	for (uint32_t i = n; i-- > 0;) {
+		uint32_t loc = stack[places[i]];
+
+		at.gap |= i + 1 < n && has_gap(x, stack, places[i], places[i + 1]);
+		step_frames(x, &at, x->f->lists + first[loc], first[loc + 1] - first[loc]);
+	}
+	count_twice(x, sample, w, div);
+}
+
+/* The edge between two places, but for gaps between them. */
+static inline uint64_t edge_between(const struct edge_pass *x, uint32_t callee, uint32_t caller)
+{
+	return (uint64_t)x->links[caller].last << 32 | x->links[callee].first;
+}
+
+/* Appends to edges that wait, of which there must be room. */
+static inline struct edge_slot *push_edge(const struct edge_pass *x, struct edge_slot *to,
+					  uint64_t edge, int64_t w)
+{
 	__builtin_prefetch(&x->edges.slots[first_slot(&x->edges, edge)], 1);
-	x->pending.at[x->pending.n++] = (struct edge_slot){ edge, w };
+	*to = (struct edge_slot){ edge, w };
+	return to + 1;
 }
 
 /* The edge to the next caller that is kept. */
-static void push_caller(struct edge_pass *x, const struct sample *s, uint32_t place, int64_t w)
+static struct edge_slot *push_caller(const struct edge_pass *x, struct edge_slot *to,
+				     const struct sample *s, uint32_t place, int64_t w)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t i = place + 1;
 
 	while (i < s->nstack && !(x->traits[stack[i]] & KEPT))
 		i++;
-	if (i < s->nstack)
-		push_edge(x, stack, place, i, w);
+	if (i == s->nstack)
+		return to;
+	return push_edge(x, to,
+			 edge_between(x, stack[place], stack[i]) |
+				 (has_gap(x, stack, place, i) ? EDGE_RESIDUAL : 0),
+			 w);
 }
 
 /* For edges that are wanted because of where they come from. */
-static void push_callee(struct edge_pass *x, const struct sample *s, uint32_t place, int64_t w)
+static struct edge_slot *push_callee(const struct edge_pass *x, struct edge_slot *to,
+				     const struct sample *s, uint32_t place, int64_t w)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t i = place;
 
 	while (i > 0 && !(x->traits[stack[i - 1]] & KEPT))
 		i--;
-	if (i > 0 && !(x->traits[stack[i - 1]] & INTO))
-		push_edge(x, stack, i - 1, place, w);
+	if (i == 0 || x->traits[stack[i - 1]] & INTO)
+		return to;
+	return push_edge(x, to,
+			 edge_between(x, stack[i - 1], stack[place]) |
+				 (has_gap(x, stack, i - 1, place) ? EDGE_RESIDUAL : 0),
+			 w);
 }
 
-static void count_some(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+static struct edge_slot *push_some(const struct edge_pass *x, struct edge_slot *to,
+				   const struct sample *s, uint32_t n, int64_t w)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
 
-	vec_reserve(&x->pending, 2 * (size_t)n);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t place = x->places.at[i];
 
 		if (x->traits[stack[place]] & INTO)
-			push_caller(x, s, place, w);
+			to = push_caller(x, to, s, place, w);
 		if (x->traits[stack[place]] & OUT)
-			push_callee(x, s, place, w);
+			to = push_callee(x, to, s, place, w);
 	}
+	return to;
 }
 
-static void count_all_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
-{
-	vec_reserve(&x->pending, n);
-	for (uint32_t i = 1; i < n; i++)
-		push_edge(x, x->p->stacks + s->stack, x->places.at[i - 1], x->places.at[i], w);
-}
-
-/* The same for a sample that has no node twice, and `n` places that are asked for. */
-static void count_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+/* The same if every location is kept whole, so that neighbours are those of the stack. Which of the
+ * edges are wanted is as good as random: each is put down, and stays if it is. */
+static struct edge_slot *push_some_whole(const struct edge_pass *x, struct edge_slot *to,
+					 const struct sample *s, uint32_t n, int64_t w)
 {
 	const uint32_t *stack = x->p->stacks + s->stack;
-	const uint32_t *places = x->places.at;
 
-	if (x->is_choosy)
-		count_some(x, s, n, w);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = x->places.at[i], loc = stack[place];
+		bool has_caller = place + 1 < s->nstack, has_callee = place > 0;
+		uint32_t caller = stack[place + has_caller], callee = stack[place - has_callee];
+		unsigned char traits = x->traits[loc];
+
+		push_edge(x, to, edge_between(x, loc, caller), w);
+		to += has_caller & ((traits & INTO) != 0);
+		push_edge(x, to, edge_between(x, callee, loc), w);
+		to += has_callee & ((traits & OUT) != 0) & !(x->traits[callee] & INTO);
+	}
+	return to;
+}
+
+/* Edges between all places, one after the other. */
+static struct edge_slot *push_all(const struct edge_pass *x, struct edge_slot *to,
+				  const struct sample *s, uint32_t n, int64_t w)
+{
+	const uint32_t *stack = x->p->stacks + s->stack, *places = x->places.at;
+
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t place = places[i - 1], caller = places[i];
+		uint64_t gap = has_gap(x, stack, place, caller);
+
+		to = push_edge(x, to,
+			       edge_between(x, stack[place], stack[caller]) | gap * EDGE_RESIDUAL,
+			       w);
+	}
+	return to;
+}
+
+static void add_inner_weights(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+{
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t *places = x->places.at, ninner = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t loc = stack[places[i]];
+
+		places[ninner] = loc;
+		ninner += (x->traits[loc] & INNER) != 0;
+	}
+	for (uint32_t i = 0; i < ninner; i++)
+		x->inner[x->inner_of[places[i]]] += (uint64_t)w;
+}
+
+/* For a sample that has no node twice, and `n` places that are asked for, which are lost. */
+static void count_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+{
+	struct edge_slot *to;
+
+	vec_reserve(&x->pending, 2 * (size_t)n + 1);
+	to = x->pending.at + x->pending.n;
+	if (!x->is_choosy)
+		to = push_all(x, to, s, n, w);
+	else if (x->is_whole)
+		to = push_some_whole(x, to, s, n, w);
 	else
-		count_all_links(x, s, n, w);
-	for (uint32_t i = 0; x->has_inner && i < n; i++)
-		if (x->traits[stack[places[i]]] & INNER)
-			x->inner[x->inner_of[stack[places[i]]]] += (uint64_t)w;
+		to = push_some(x, to, s, n, w);
+	x->pending.n = (size_t)(to - x->pending.at);
+	if (x->has_inner)
+		add_inner_weights(x, s, n, w);
 	if (x->pending.n >= PENDING)
 		count_pending(x);
 }
@@ -430,19 +519,6 @@ static void count_inner(struct edge_pass *x)
 			add_inner(x, loc, x->inner[x->inner_of[loc]]);
 }
 
-/* Lists the places of a stack that are asked for, without a branch for each. */
-static uint32_t find_places(struct edge_pass *x, const uint32_t *stack, uint32_t n)
-{
-	uint32_t nplaces = 0;
-
-	vec_reserve(&x->places, n);
-	for (uint32_t i = 0; i < n; i++) {
-		x->places.at[nplaces] = i;
-		nplaces += x->is_asked[stack[i] / 32] >> stack[i] % 32 & 1;
-	}
-	return nplaces;
-}
-
 static void count_one(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	const struct sample *s = &x->p->samples[sample];
@@ -452,13 +528,16 @@ static void count_one(struct edge_pass *x, uint32_t sample, int64_t w, int64_t d
 		count_frames(x, sample, w, div);
 		return;
 	}
-	n = find_places(x, x->p->stacks + s->stack, s->nstack);
+	vec_reserve(&x->places, s->nstack);
+	n = pick_places(x->places.at, x->p->stacks + s->stack, s->nstack, x->is_asked);
 	if (!n)
 		return;
 	if (w > 0 && !x->repeats[s->row])
 		count_links(x, s, n, w);
-	else
+	else if (x->is_choosy)
 		count_frames(x, sample, w, div);
+	else
+		count_places(x, sample, n, w, div);
 }
 
 static void count_samples(void *ctx, size_t index)
@@ -573,41 +652,75 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 	arena_release(&scratch);
 }
 
-/* Edges near some nodes, taken from the edges between all that are kept, if those are known. */
-static bool select_edges(struct arena *a, struct graph *g, const struct edge_walk *walk)
+/* Leaves the edges of wanted nodes. */
+static void select_edges(struct graph *g, const bool *wanted)
 {
-	const struct graph_params *params = walk->params;
-	struct arena scratch = { 0 };
-	struct edge_key all = { choose_fates(&scratch, walk->f, walk->kept, NULL), walk->f->nnodes,
-				params->near, params->visual };
-	bool found = params->near && memo_find_edges(a, g, &all, params);
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; found && i < g->nedges; i++)
-		if (walk->wanted[g->edges[i].from] || walk->wanted[g->edges[i].to])
+	for (uint32_t i = 0; i < g->nedges; i++)
+		if (wanted[g->edges[i].from] || wanted[g->edges[i].to])
 			g->edges[n++] = g->edges[i];
-	g->nedges = found ? n : g->nedges;
-	arena_release(&scratch);
-	return found;
+	g->nedges = n;
+}
+
+/* Are so many wanted that it is less work to count all edges? */
+static bool wants_most(const struct graph *g, const bool *wanted)
+{
+	enum { ONE_OF = 5 };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		n += wanted[i];
+	return n > g->nnodes / ONE_OF;
+}
+
+static struct edge_pass plan_pass(struct arena *a, const struct edge_walk *walk, const bool *wanted)
+{
+	return (struct edge_pass){ .p = walk->p,
+				   .params = walk->params,
+				   .f = walk->f,
+				   .fates = choose_fates(a, walk->f, walk->kept, wanted),
+				   .repeats = walk->repeats,
+				   .is_choosy = wanted,
+				   .from_mask = walk->params->near ? WANTED : 0 };
+}
+
+static struct edge_key key_of(const struct edge_pass *x)
+{
+	return (struct edge_key){ x->fates, x->f->nnodes, x->params->near, x->params->visual };
+}
+
+static bool recall_edges(struct arena *a, struct graph *g, const struct edge_pass *x)
+{
+	struct edge_key key = key_of(x);
+
+	return memo_find_edges(a, g, &key, x->params);
+}
+
+static void count_anew(struct arena *a, struct graph *g, struct edge_pass *x)
+{
+	struct edge_key key = key_of(x);
+
+	count_all(a, g, x);
+	memo_keep_edges(g, &key, x->params);
 }
 
 void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk)
 {
-	const struct graph_params *params = walk->params;
 	struct arena scratch = { 0 };
-	struct edge_pass pass = { .p = walk->p,
-				  .params = params,
-				  .f = walk->f,
-				  .fates =
-					  choose_fates(&scratch, walk->f, walk->kept, walk->wanted),
-				  .repeats = walk->repeats,
-				  .is_choosy = walk->wanted,
-				  .from_mask = params->near ? WANTED : 0 };
-	struct edge_key key = { pass.fates, walk->f->nnodes, params->near, params->visual };
+	struct edge_pass some = plan_pass(&scratch, walk, walk->wanted);
+	struct edge_pass all = plan_pass(&scratch, walk, NULL);
+	bool known = recall_edges(a, g, &some);
+	/* With `near` the wanted ones can be told among all. */
+	bool has_all = !known && walk->params->near && recall_edges(a, g, &all);
 
-	if (!memo_find_edges(a, g, &key, params) && !select_edges(a, g, walk)) {
-		count_all(a, g, &pass);
-		memo_keep_edges(g, &key, params);
+	if (!known && !has_all && walk->params->near && wants_most(g, walk->wanted)) {
+		count_anew(a, g, &all);
+		has_all = true;
 	}
+	if (has_all)
+		select_edges(g, walk->wanted);
+	else if (!known)
+		count_anew(a, g, &some);
 	arena_release(&scratch);
 }

@@ -52,4 +52,18 @@ static inline uint32_t unroll(struct unroll *u, const struct frames *f,
 	return n;
 }
 
+/* Lists the places of a stack whose locations are in a set, which has a bit for each: few bytes, as
+ * all of a stack are looked at. Which are is as good as random, so there is no branch for it. */
+static inline uint32_t pick_places(uint32_t *places, const uint32_t *stack, uint32_t n,
+				   const uint32_t *set)
+{
+	uint32_t nplaces = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		places[nplaces] = i;
+		nplaces += set[stack[i] / 32] >> stack[i] % 32 & 1;
+	}
+	return nplaces;
+}
+
 #endif

@@ -110,45 +110,101 @@ static void count_edges(struct trimmer *t, const uint32_t *kept)
 	graph_link(t->a, t->g);
 }
 
-struct kept_frames {
-	const struct trimmer *t;
-	const uint32_t *kept; /* by frame node: the node, or NONE */
+/* Where to look for nodes that get tags. */
+struct tagged {
+	const struct profile *p;
+	const struct frames *frames;
+	const uint32_t *places; /* by frame node: its place in the graph's order, or NONE */
+	uint32_t *set;		/* locations that have one: a bit for each */
 };
+
+static void find_tagged(struct arena *a, struct tagged *x)
+{
+	const struct frames *f = x->frames;
+
+	x->set = arena_many(a, x->p->nlocations / 32 + 1, uint32_t);
+	for (uint32_t loc = 0; loc < x->p->nlocations; loc++)
+		for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++)
+			if (x->places[f->lists[i] & FRAME_NODE] != NONE)
+				x->set[loc / 32] |= 1u << loc % 32;
+}
+
+/* The node of the innermost frame, or NONE. Hidden locations have no frames. */
+static uint32_t leaf_node(const struct tagged *x, const uint32_t *stack, uint32_t n)
+{
+	const uint32_t *first = x->frames->first;
+	uint32_t i = 0;
+
+	while (i < n && first[stack[i]] == first[stack[i] + 1])
+		i++;
+	return i < n ? x->places[x->frames->lists[first[stack[i] + 1] - 1] & FRAME_NODE] : NONE;
+}
+
+static void list_location(const struct tagged *x, uint32_t loc, node_list *nodes)
+{
+	const struct frames *f = x->frames;
+
+	for (uint32_t i = f->first[loc]; i < f->first[loc + 1]; i++)
+		if (x->places[f->lists[i] & FRAME_NODE] != NONE)
+			vec_push(nodes, x->places[f->lists[i] & FRAME_NODE]);
+}
 
 /* For tags_count. */
 static uint32_t list_nodes(const void *ctx, uint32_t sample, node_list *nodes)
 {
-	const struct kept_frames *x = ctx;
-	struct unroll u = unroll_start(x->t->p, &x->t->p->samples[sample]);
-	uint32_t frames[UNROLLED + UNROLL_STEP], n, node = NONE;
+	enum { STEP = 64 };
+	const struct tagged *x = ctx;
+	const struct sample *s = &x->p->samples[sample];
+	const uint32_t *stack = x->p->stacks + s->stack;
+	uint32_t places[STEP];
 
-	while ((n = unroll(&u, &x->t->frames, frames))) {
-		vec_reserve(nodes, n);
-		for (uint32_t i = 0; i < n; i++) {
-			node = x->kept[frames[i] & FRAME_NODE];
-			nodes->at[nodes->n] = node;
-			nodes->n += node != NONE;
-		}
+	for (uint32_t done = 0; done < s->nstack; done += STEP) {
+		uint32_t left = s->nstack - done;
+		uint32_t n = pick_places(places, stack + done, left < STEP ? left : STEP, x->set);
+
+		for (uint32_t i = 0; i < n; i++)
+			list_location(x, stack[done + places[i]], nodes);
 	}
-	return node;
+	return leaf_node(x, stack, s->nstack);
+}
+
+/* Only nodes that come first in the order are shown. Returns how many, and by frame node its place
+ * in the order. */
+static uint32_t choose_tagged(const struct trimmer *t, struct tagged *x, const uint32_t *kept)
+{
+	const struct graph *g = t->g;
+	int64_t max = t->params->max_nodes;
+	uint32_t n = max > 0 && max < g->norder ? (uint32_t)max : g->norder;
+	uint32_t *places = arena_many(t->a, g->nnodes, uint32_t);
+	uint32_t *tagged = arena_many(t->a, t->frames.nnodes, uint32_t);
+
+	memset(places, 0xff, g->nnodes * sizeof(*places)); /* NONE */
+	for (uint32_t i = 0; i < n; i++)
+		places[g->order[i]] = i;
+	for (uint32_t i = 0; i < t->frames.nnodes; i++)
+		tagged[i] = kept[i] == NONE ? NONE : places[kept[i]];
+	x->places = tagged;
+	return n;
 }
 
 static void count_tags(struct trimmer *t, const uint32_t *kept)
 {
-	struct kept_frames frames = { t, kept };
+	struct tagged x = { .p = t->p, .frames = &t->frames };
 	struct tag_walk walk = { .p = t->p,
 				 .params = t->params,
-				 .nnodes = t->g->nnodes,
+				 .nnodes = choose_tagged(t, &x, kept),
+				 .nodes = t->g->order,
 				 .cut = t->node_cut,
 				 .list = list_nodes,
-				 .ctx = &frames };
+				 .ctx = &x };
 	struct tag_list tags;
 
 	if (!tags_exist(t->p))
 		return;
-	if (!memo_find_tags(&tags, kept, t->frames.nnodes, &walk)) {
+	if (!memo_find_tags(&tags, x.places, t->frames.nnodes, &walk)) {
+		find_tagged(t->a, &x);
 		tags_count(t->a, &tags, &walk);
-		memo_keep_tags(&tags, kept, t->frames.nnodes, &walk);
+		memo_keep_tags(&tags, x.places, t->frames.nnodes, &walk);
 	}
 	tags_hand_out(t->a, t->g, &tags, &walk);
 }
@@ -384,6 +440,10 @@ static void trim_visual(struct trimmer *t, const uint32_t *kept)
 	struct graph *g = t->g;
 
 	graph_sort(g, t->p, t->params);
+	if (!g->is_tree)
+		count_tags(t, kept);
+	if (stop_asked(t->params->stop))
+		return;
 	if (t->params->max_nodes > 0) {
 		uint32_t n;
 
@@ -446,10 +506,8 @@ void graph_build(struct arena *a, struct graph *g, const struct profile *p,
 		kept = cut_nodes(&t);
 	}
 	g->original_count = g->norder;
-	if (params->visual && !g->is_tree) {
+	if (params->visual && !g->is_tree)
 		count_edges(&t, kept);
-		count_tags(&t, kept);
-	}
 	if (stop_asked(params->stop))
 		return;
 	if (params->visual)

@@ -3,9 +3,8 @@
  * A node's label tag is all string labels of a sample joined to one text. Its numeric tags are the
  * values of `bytes`, kept apart by the label tag they came with.
  *
- * Samples are taken in the order of their texts, so that a few sums for each node are all that is
- * written to, and what is too light to be shown is known, and forgotten, as soon as a text is done.
- * Texts that are too light as a whole, as most are where there are many, are not looked at.
+ * There is a sum for each node and text. Of texts that are too many for that, some are counted at a
+ * time, and those that are too light as a whole, as most are then, not at all.
  */
 #include "graph/weights.h"
 
@@ -14,7 +13,7 @@
 #include "base/parallel.h"
 #include "base/unit.h"
 
-enum { PARALLEL_SAMPLES = 20000, PIECES_PER_THREAD = 4 };
+enum { PARALLEL_SAMPLES = 20000, MAX_SUMS = 1 << 16 };
 
 typedef vec(struct tag_row) row_list;
 
@@ -29,27 +28,22 @@ struct node_sum {
 struct tag_count {
 	const struct profile *p;
 	const struct tag_walk *walk;
-	uint32_t *text_of; /* by set: string of the joined labels; 0: none */
-	bool *has_numbers; /* by set */
-	bool *is_shown;	   /* by set: has it tags, and may they reach the cut? */
-	uint32_t *names;   /* by label: string, of numbers that are shown */
-	uint32_t *samples; /* in the order of their texts, then sets */
-	uint32_t nsamples; /* of those with anything to show */
-	struct piece {
-		const struct tag_count *c;
-		uint32_t first, end; /* of `samples` */
-		row_list rows;
-	} * pieces;
-	size_t npieces;
+	uint32_t *text_of;  /* by set: string of the joined labels; 0: none */
+	bool *has_numbers;  /* by set */
+	uint32_t *names;    /* by label: string, of numbers that are shown */
+	uint32_t *group_of; /* by set: sets that have the same tags; NONE: it has none to show */
+	uint32_t *set_of;   /* by group: one of its sets */
+	uint32_t ngroups, batch; /* groups in all, and that are counted at a time */
+	uint32_t *samples;	 /* that have a group: those of a batch after the other's */
 };
 
-/* One thread's, for a piece. */
-struct tally {
+/* One thread's share of a batch. */
+struct share {
 	const struct tag_count *c;
-	struct node_sum *sums; /* by node */
+	uint32_t first_group;
+	uint32_t first, end;   /* of `samples` */
+	struct node_sum *sums; /* by group, then node */
 	node_list touched, nodes;
-	row_list rows;
-	size_t done; /* rows of earlier texts */
 };
 
 static bool is_bytes(const struct profile *p, const struct label *l)
@@ -153,36 +147,14 @@ static int compare_sets(const void *x, const void *y, void *ctx)
 	return a < b ? -1 : a > b;
 }
 
-/* By set: where its samples begin. */
-static uint32_t *place_sets(struct arena *a, struct tag_count *c)
-{
-	const struct profile *p = c->p;
-	uint32_t *sets = arena_many(a, p->nlabel_sets, uint32_t);
-	uint32_t *place = arena_many(a, p->nlabel_sets, uint32_t), at = 0;
-
-	for (uint32_t i = 0; i < p->nsamples; i++)
-		place[p->samples[i].labels] += c->is_shown[p->samples[i].labels];
-	for (uint32_t s = 0; s < p->nlabel_sets; s++)
-		sets[s] = s;
-	qsort_r(sets, p->nlabel_sets, sizeof(*sets), compare_sets, c);
-	for (uint32_t i = 0; i < p->nlabel_sets; i++) {
-		uint32_t n = place[sets[i]];
-
-		place[sets[i]] = at;
-		at += n;
-	}
-	c->nsamples = at;
-	return place;
-}
-
 /* A tag weighs no more than all samples of its text. */
-static void choose_sets(struct arena *a, struct tag_count *c)
+static bool *choose_sets(struct arena *a, struct tag_count *c)
 {
 	const struct profile *p = c->p;
 	uint64_t *weights = arena_many(a, p->strings->n, uint64_t); /* by text */
+	bool *is_shown = arena_many(a, p->nlabel_sets, bool);
 	int64_t cut = c->walk->cut;
 
-	c->is_shown = arena_many(a, p->nlabel_sets, bool);
 	for (uint32_t i = 0; i < p->nsamples; i++) {
 		const struct sample *s = &p->samples[i];
 		uint64_t *sum = &weights[c->text_of[s->labels]];
@@ -191,37 +163,57 @@ static void choose_sets(struct arena *a, struct tag_count *c)
 		*sum = *sum + w < w ? UINT64_MAX : *sum + w;
 	}
 	for (uint32_t s = 0; s < p->nlabel_sets; s++)
-		c->is_shown[s] = (c->text_of[s] || c->has_numbers[s]) &&
-				 (cut <= 0 || weights[c->text_of[s]] >= (uint64_t)cut);
+		is_shown[s] = (c->text_of[s] || c->has_numbers[s]) &&
+			      (cut <= 0 || weights[c->text_of[s]] >= (uint64_t)cut);
+	return is_shown;
 }
 
-static void order_samples(struct arena *a, struct tag_count *c)
+static void group_sets(struct arena *a, struct tag_count *c)
+{
+	const bool *is_shown = choose_sets(a, c);
+	uint32_t n = 0, nsets = c->p->nlabel_sets, *sets = arena_many(a, nsets, uint32_t);
+
+	c->group_of = arena_many(a, nsets, uint32_t);
+	c->set_of = arena_many(a, nsets, uint32_t);
+	for (uint32_t s = 0; s < nsets; s++) {
+		c->group_of[s] = NONE;
+		if (is_shown[s])
+			sets[n++] = s;
+	}
+	if (n > 1)
+		qsort_r(sets, n, sizeof(*sets), compare_sets, c);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t last = c->ngroups ? c->set_of[c->ngroups - 1] : NONE;
+
+		if (last == NONE || c->text_of[last] != c->text_of[sets[i]] ||
+		    c->has_numbers[last] || c->has_numbers[sets[i]])
+			c->set_of[c->ngroups++] = sets[i];
+		c->group_of[sets[i]] = c->ngroups - 1;
+	}
+	c->batch = MAX_SUMS / (c->walk->nnodes + 1) + 1;
+}
+
+/* Fills c->samples. Returns where in it those of each batch end. */
+static uint32_t *order_samples(struct arena *a, struct tag_count *c)
 {
 	const struct profile *p = c->p;
-	uint32_t *place = place_sets(a, c), *all = arena_many(a, p->nsamples, uint32_t);
+	uint32_t nbatches = c->ngroups / c->batch + 1, at = 0;
+	uint32_t *ends = arena_many(a, nbatches, uint32_t);
 
+	c->samples = arena_many_raw(a, p->nsamples, uint32_t);
 	for (uint32_t i = 0; i < p->nsamples; i++)
-		if (c->is_shown[p->samples[i].labels])
-			all[place[p->samples[i].labels]++] = i;
-	c->samples = all;
-}
+		if (c->group_of[p->samples[i].labels] != NONE)
+			ends[c->group_of[p->samples[i].labels] / c->batch]++;
+	for (uint32_t i = 0; i < nbatches; i++) {
+		uint32_t n = ends[i];
 
-static uint32_t text_at(const struct tag_count *c, uint32_t i)
-{
-	return c->text_of[c->p->samples[c->samples[i]].labels];
-}
-
-static void cut_pieces(struct arena *a, struct tag_count *c)
-{
-	c->npieces = c->nsamples < PARALLEL_SAMPLES
-			     ? 1
-			     : (size_t)c->walk->params->threads * PIECES_PER_THREAD;
-	c->pieces = arena_many(a, c->npieces, struct piece);
-	for (size_t i = 0; i < c->npieces; i++)
-		c->pieces[i] =
-			(struct piece){ .c = c,
-					.first = (uint32_t)(c->nsamples * i / c->npieces),
-					.end = (uint32_t)(c->nsamples * (i + 1) / c->npieces) };
+		ends[i] = at;
+		at += n;
+	}
+	for (uint32_t i = 0; i < p->nsamples; i++)
+		if (c->group_of[p->samples[i].labels] != NONE)
+			c->samples[ends[c->group_of[p->samples[i].labels] / c->batch]++] = i;
+	return ends;
 }
 
 static int compare_rows(const void *x, const void *y)
@@ -262,116 +254,143 @@ static size_t sum_rows(struct tag_row *r, size_t n)
 
 /* ---- counting */
 
-static void touch(struct tally *t, uint32_t node, uint32_t sample)
+static struct node_sum *touch(struct share *x, uint32_t place, uint32_t sample)
 {
-	struct node_sum *x = &t->sums[node];
+	struct node_sum *sum = &x->sums[place];
 
-	if (x->is_touched)
-		return;
-	x->is_touched = true;
-	x->first = sample;
-	vec_push(&t->touched, node);
+	if (!sum->is_touched) {
+		sum->is_touched = true;
+		sum->first = sample;
+		vec_push(&x->touched, place);
+	}
+	return sum;
 }
 
-static void add_sample(struct tally *t, uint32_t sample)
+static void add_sample(struct share *x, uint32_t sample)
 {
-	const struct tag_walk *walk = t->c->walk;
-	const int64_t *values = sample_values(t->c->p, &t->c->p->samples[sample]);
+	const struct tag_walk *walk = x->c->walk;
+	const struct sample *s = &x->c->p->samples[sample];
+	const int64_t *values = sample_values(x->c->p, s);
 	int64_t w = values[walk->params->value], div = walk->params->mean ? values[0] : 0;
-	uint32_t leaf;
+	uint32_t start = (x->c->group_of[s->labels] - x->first_group) * walk->nnodes, leaf;
 
 	if (!w && !div)
 		return;
-	t->nodes.n = 0;
-	leaf = walk->list(walk->ctx, sample, &t->nodes);
-	for (size_t i = 0; i < t->nodes.n; i++) {
-		uint32_t node = t->nodes.at[i];
-		struct node_sum *x = &t->sums[node];
+	x->nodes.n = 0;
+	leaf = walk->list(walk->ctx, sample, &x->nodes);
+	for (size_t i = 0; i < x->nodes.n; i++) {
+		struct node_sum *sum = touch(x, start + x->nodes.at[i], sample);
 
-		if (x->last == sample + 1)
+		if (sum->last == sample + 1)
 			continue;
-		x->last = sample + 1;
-		touch(t, node, sample);
-		x->cum = int_add(x->cum, w);
-		x->cum_div = int_add(x->cum_div, div);
+		sum->last = sample + 1;
+		sum->cum = int_add(sum->cum, w);
+		sum->cum_div = int_add(sum->cum_div, div);
 	}
 	if (leaf != NONE) {
-		t->sums[leaf].flat = int_add(t->sums[leaf].flat, w);
-		t->sums[leaf].flat_div = int_add(t->sums[leaf].flat_div, div);
+		x->sums[start + leaf].flat = int_add(x->sums[start + leaf].flat, w);
+		x->sums[start + leaf].flat_div = int_add(x->sums[start + leaf].flat_div, div);
 	}
 }
 
-static void push_row(struct tally *t, uint32_t node, uint32_t label, uint32_t name, uint32_t number)
+static void count_share(void *ctx, size_t index)
 {
-	const struct node_sum *x = &t->sums[node];
+	struct share *x = (struct share *)ctx + index;
 
-	vec_push(&t->rows,
-		 (struct tag_row){ node, label, name, number, (uint64_t)x->first << 32 | number,
-				   x->flat, x->flat_div, x->cum, x->cum_div });
+	for (uint32_t i = x->first; i < x->end && !stop_asked_at(x->c->walk->params->stop, i); i++)
+		add_sample(x, x->c->samples[i]);
+}
+
+/* Adds all sums of a share to another's, whose samples came before, and clears them. */
+static void join_share(struct share *to, struct share *x)
+{
+	for (size_t i = 0; i < x->touched.n; i++) {
+		struct node_sum *from = &x->sums[x->touched.at[i]];
+		struct node_sum *sum = touch(to, x->touched.at[i], from->first);
+
+		sum->flat = int_add(sum->flat, from->flat);
+		sum->flat_div = int_add(sum->flat_div, from->flat_div);
+		sum->cum = int_add(sum->cum, from->cum);
+		sum->cum_div = int_add(sum->cum_div, from->cum_div);
+		*from = (struct node_sum){ 0 };
+	}
+	x->touched.n = 0;
+}
+
+/* Whose tag it is, see struct tag_row. */
+struct tag_key {
+	uint32_t node, label, name, number;
+};
+
+static void push_row(row_list *rows, const struct node_sum *x, const struct tag_key *k)
+{
+	vec_push(rows, (struct tag_row){ k->node, k->label, k->name, k->number,
+					 (uint64_t)x->first << 32 | k->number, x->flat, x->flat_div,
+					 x->cum, x->cum_div });
 }
 
 /* Makes rows of the sums, and clears them. */
-static void flush_set(struct tally *t, uint32_t set)
+static void flush_share(struct share *x, row_list *rows)
 {
-	const struct tag_count *c = t->c;
-	const struct label_set *s = &c->p->label_sets[set];
-	uint32_t numbers = s->first + s->nstrings, label = c->text_of[set];
+	const struct tag_count *c = x->c;
 
-	for (size_t k = 0; k < t->touched.n; k++) {
-		uint32_t node = t->touched.at[k];
+	for (size_t k = 0; k < x->touched.n; k++) {
+		struct node_sum *sum = &x->sums[x->touched.at[k]];
+		uint32_t node = x->touched.at[k] % c->walk->nnodes;
+		uint32_t set = c->set_of[x->first_group + x->touched.at[k] / c->walk->nnodes];
+		const struct label_set *s = &c->p->label_sets[set];
+		uint32_t numbers = s->first + s->nstrings, label = c->text_of[set];
 
 		if (label)
-			push_row(t, node, label, NONE, 0);
+			push_row(rows, sum, &(struct tag_key){ node, label, NONE, 0 });
 		for (uint32_t i = numbers; c->has_numbers[set] && i < numbers + s->nnumbers; i++)
 			if (is_bytes(c->p, &c->p->labels[i]))
-				push_row(t, node, label, c->names[i], i);
-		t->sums[node] = (struct node_sum){ 0 };
+				push_row(rows, sum,
+					 &(struct tag_key){ node, label, c->names[i], i });
+		*sum = (struct node_sum){ 0 };
 	}
-	t->touched.n = 0;
+	x->touched.n = 0;
 }
 
-/* All that has the text of the last rows has been counted, or will be summed up with others. */
-static void end_text(struct tally *t, bool is_whole)
+/* Counts the samples from `first` to `end` of c->samples, which are of one batch. */
+static void count_batch(const struct tag_count *c, struct share *shares, uint32_t batch,
+			uint32_t first, uint32_t end)
 {
-	struct tag_row *rows = t->rows.at + t->done;
-	size_t n = sum_rows(rows, t->rows.n - t->done), kept = 0;
-	int64_t cut = is_whole ? t->c->walk->cut : 0;
+	size_t n = end - first < PARALLEL_SAMPLES ? 1 : (size_t)c->walk->params->threads;
 
-	for (size_t i = 0; i < n; i++)
-		if (int_abs(rows[i].flat) >= cut || int_abs(rows[i].cum) >= cut)
-			rows[kept++] = rows[i];
-	t->rows.n = t->done += kept;
+	for (size_t i = 0; i < n; i++) {
+		shares[i].first_group = batch * c->batch;
+		shares[i].first = first + (uint32_t)((uint64_t)(end - first) * i / n);
+		shares[i].end = first + (uint32_t)((uint64_t)(end - first) * (i + 1) / n);
+	}
+	parallel_for((int)n, n, count_share, shares);
+	for (size_t i = 1; i < n; i++)
+		join_share(&shares[0], &shares[i]);
 }
 
-static void count_piece(void *ctx, size_t index)
+static void count_batches(struct arena *a, struct tag_count *c, row_list *rows)
 {
-	struct piece *x = (struct piece *)ctx + index;
-	const struct tag_count *c = x->c;
-	const struct sample *samples = c->p->samples;
-	struct tally t = { .c = c, .sums = xcalloc(c->walk->nnodes, sizeof(*t.sums)) };
-	uint32_t begun = x->first; /* the text at hand */
+	size_t nshares = (size_t)c->walk->params->threads;
+	uint32_t *ends = order_samples(a, c), first = 0;
+	uint32_t ngroups = c->ngroups < c->batch ? c->ngroups : c->batch;
+	struct share *shares = arena_many(a, nshares, struct share);
 
-	for (uint32_t i = x->first; i < x->end && !stop_asked_at(c->walk->params->stop, i); i++) {
-		uint32_t set = samples[c->samples[i]].labels;
-		uint32_t next = i + 1 < x->end ? samples[c->samples[i + 1]].labels : NONE;
-		bool ends_text = next == NONE || c->text_of[next] != c->text_of[set];
-
-		add_sample(&t, c->samples[i]);
-		if (ends_text || (next != set && (c->has_numbers[set] || c->has_numbers[next])))
-			flush_set(&t, set);
-		if (ends_text) {
-			bool is_cut_before = begun && text_at(c, begun - 1) == c->text_of[set];
-			bool is_cut_after =
-				i + 1 < c->nsamples && text_at(c, i + 1) == c->text_of[set];
-
-			end_text(&t, !is_cut_before && !is_cut_after);
-			begun = i + 1;
-		}
+	for (size_t i = 0; i < nshares; i++) {
+		shares[i].c = c;
+		shares[i].sums = arena_many(a, (size_t)ngroups * c->walk->nnodes, struct node_sum);
 	}
-	x->rows = t.rows;
-	free(t.sums);
-	vec_release(&t.touched);
-	vec_release(&t.nodes);
+	for (uint32_t batch = 0; batch * c->batch < c->ngroups; batch++) {
+		size_t done = rows->n;
+
+		count_batch(c, shares, batch, first, ends[batch]);
+		flush_share(&shares[0], rows);
+		rows->n = done + sum_rows(rows->at + done, rows->n - done);
+		first = ends[batch];
+	}
+	for (size_t i = 0; i < nshares; i++) {
+		vec_release(&shares[i].touched);
+		vec_release(&shares[i].nodes);
+	}
 }
 
 /* ---- the nodes' tags */
@@ -408,7 +427,8 @@ void tags_hand_out(struct arena *a, struct graph *g, const struct tag_list *l,
 	struct tag_group *groups = arena_many(a, n, struct tag_group);
 
 	for (size_t i = 0; i < n; i++) {
-		struct node *node = &g->nodes[rows[i].node];
+		uint32_t number = rows[i].node;
+		struct node *node = &g->nodes[walk->nodes ? walk->nodes[number] : number];
 
 		if (i == 0 || rows[i].node != rows[i - 1].node) {
 			node->labels = labels;
@@ -434,22 +454,16 @@ void tags_count(struct arena *a, struct tag_list *l, const struct tag_walk *walk
 	struct tag_count c = { .p = walk->p, .walk = walk };
 	struct arena scratch = { 0 };
 	row_list rows = { 0 };
+	size_t kept = 0, n;
 
 	read_sets(&scratch, &c);
-	choose_sets(&scratch, &c);
-	order_samples(&scratch, &c);
-	cut_pieces(&scratch, &c);
-	parallel_for(walk->params->threads, c.npieces, count_piece, c.pieces);
-	for (size_t i = 0; i < c.npieces; i++) {
-		row_list *r = &c.pieces[i].rows;
-
-		vec_reserve(&rows, r->n);
-		if (r->n)
-			memcpy(rows.at + rows.n, r->at, r->n * sizeof(*r->at));
-		rows.n += r->n;
-		vec_release(r);
-	}
-	l->n = sum_rows(rows.at, rows.n);
+	group_sets(&scratch, &c);
+	count_batches(&scratch, &c, &rows);
+	n = sum_rows(rows.at, rows.n);
+	for (size_t i = 0; i < n; i++)
+		if (int_abs(rows.at[i].flat) >= walk->cut || int_abs(rows.at[i].cum) >= walk->cut)
+			rows.at[kept++] = rows.at[i];
+	l->n = rows.n = kept;
 	l->rows = vec_adopt(a, &rows);
 	arena_release(&scratch);
 }

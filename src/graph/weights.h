@@ -76,7 +76,7 @@ void tree_remove(struct graph *g, const bool *keep);
 /* |sum of flat over the shown nodes * fraction|, which a node or edge must reach. */
 int64_t weights_cut(int64_t total, double fraction);
 
-/* One tag of one node. */
+/* One tag of one node; as tag_walk numbers them. */
 struct tag_row {
 	uint32_t node, label,
 		name;	 /* strings; name: of a numeric tag, NONE: the label tag itself */
@@ -93,10 +93,12 @@ typedef vec(uint32_t) node_list;
 struct tag_walk {
 	const struct profile *p;
 	const struct graph_params *params;
-	uint32_t nnodes;
-	int64_t cut; /* tags that are lighter are not needed */
-	/* Appends the nodes that a sample goes through, any number of times, and returns that where
-	 * it ends; NONE: that was left out. Called by many threads at a time. */
+	uint32_t nnodes;       /* that get tags, numbered from 0 */
+	const uint32_t *nodes; /* by such number: the graph's node; NULL: that is its number */
+	int64_t cut;	       /* tags that are lighter are not needed */
+	/* Appends the numbers of the nodes that a sample goes through, any number of times, and
+	 * returns that of the node where it ends; NONE: it gets no tags. Called by many threads at
+	 * a time. */
 	uint32_t (*list)(const void *ctx, uint32_t sample, node_list *nodes);
 	const void *ctx;
 };

@@ -79,6 +79,31 @@ TEST(an_edge_over_trimmed_nodes_is_residual)
 	world_release(&w);
 }
 
+/* Whether they are looked for or all are counted depends on how many nodes match. */
+TEST(edges_near_a_node_are_its_own)
+{
+	static const struct {
+		const char *near, *want;
+	} cases[] = {
+		{ "^b$", "b 15 15\na 0 10 >b 10\nmain 0 22\nc 0 12 >b 5\nd 7 7\n" },
+		{ "^[bcd]$", "b 15 15\na 0 10 >b 10\nmain 0 22 >c 12\nc 0 12 >d 7 >b 5\nd 7 7\n" },
+	};
+	struct world w;
+	struct err e;
+
+	world_init(&w);
+	for (size_t i = 0; i < 2; i++) {
+		struct regex *near = regex_compile(str_of(cases[i].near), &e);
+
+		assert_string_equal(
+			build(&w, "main;a;b 10\nmain;c;b 5\nmain;c;d 7\n",
+			      (struct graph_params){ .near = near, .sort = GRAPH_SORT_NONE }),
+			cases[i].want);
+		regex_free(near);
+	}
+	world_release(&w);
+}
+
 /* Enough samples for the passes to be split. */
 TEST(threads_count_what_one_counts)
 {

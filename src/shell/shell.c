@@ -211,13 +211,13 @@ static bool run_line(struct shell *x, struct str line)
 	return q.action != SHELL_QUIT;
 }
 
-/* What comes next, most often. A script's next line is there already. */
+/* What comes next, most often, or takes longest. A script's next line is there already. */
 static void work_ahead(struct shell *x)
 {
 	static const struct {
 		const char *line, *argument;
-	} likely[] = { { "top", "" },	    { "tree", "" }, { "top -cum", "" },
-		       { "tree -cum", "" }, { "dot", "" },  { "peek .", "." } };
+	} likely[] = { { "top", "" },	  { "tree", "" },     { "dot", "" },
+		       { "peek .", "." }, { "top -cum", "" }, { "tree -cum", "" } };
 	struct shell_ahead_report reports[sizeof(likely) / sizeof(*likely)] = { 0 };
 	struct arena a = { 0 };
 	size_t n = 0;
@@ -244,7 +244,7 @@ static void own_session(void *ctx)
 {
 	struct shell *x = ctx;
 
-	shell_ahead_wait(x->ahead);
+	shell_ahead_wait(x->ahead, STR(""));
 }
 
 static bool run_lines(struct shell *x, struct err *e)
@@ -258,7 +258,7 @@ static bool run_lines(struct shell *x, struct err *e)
 		work_ahead(x);
 		switch (shell_editor_read(x->editor, &line)) {
 		case SHELL_INPUT_LINE:
-			own_session(x);
+			shell_ahead_wait(x->ahead, line);
 			if (!run_line(x, line))
 				return true;
 			break;

@@ -180,6 +180,9 @@ void profile_set_times(struct arena *a, struct profile *p, struct profile_tick *
 /* Of samples that have a number with a unit of time as their label timestamp, timestamp_ns,
  * timestamp_us, timestamp_ms or time: those are their times. Nothing if too few have one. */
 void profile_find_times(struct arena *a, struct profile *p);
+/* Which of a set's labels is such a time, if it is the first of its key; or NONE. A label that is
+ * only called time is none: it may be how long something took. */
+uint32_t profile_set_stamp(const struct profile *p, uint32_t set);
 /* Leaves what was sampled from `from` to before `to`, in nanoseconds after the first. Once `stop`
  * is set, the profile is of no use. */
 void profile_take_times(struct arena *a, struct profile *p, int64_t from, int64_t to,

@@ -73,6 +73,17 @@ static bool set_time(const struct profile *p, uint32_t set, int64_t *at)
 	return false;
 }
 
+uint32_t profile_set_stamp(const struct profile *p, uint32_t set)
+{
+	const struct label_set *s = &p->label_sets[set];
+	const struct label *l = set_labels(p, set);
+
+	for (uint32_t i = s->nstrings; i < s->nstrings + s->nnumbers; i++)
+		if (label_scale(p, &l[i]) && !str_eq(profile_str(p, l[i].key), STR("time")))
+			return i == s->nstrings || l[i - 1].key != l[i].key ? i : NONE;
+	return NONE;
+}
+
 /* Most profiles have no such labels, and need no more than this to know. */
 static bool has_timed_set(const struct profile *p)
 {

@@ -3,7 +3,7 @@
  *	head: number of the head, of samples, time, duration, period
  *	body: columns of the samples (stack, labels, one for each type), then what the profile has
  *	      beyond its samples: comments and so on, layout, order and ids of locations and
- *	      functions
+ *	      functions; and, if samples have them, their times (stamps.h)
  *
  * Most programs list locations in the order in which samples use them first, and functions in the
  * order of locations, and number both from 1. An order like that takes a byte.
@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+
+#include "store/stamps.h"
 
 /* Which rows of a table a profile has, to tell copies of one content apart. */
 struct claims {
@@ -35,6 +37,8 @@ struct packer {
 	uint32_t *mapping_of, *function_of, *location_of, *labels_of, *stack_of, *comments;
 	uint32_t extras[EXTRAS], head, layout;
 	struct uses locations, functions;
+	struct stamps stamps;
+	uint32_t stamp_key, stamp_unit; /* strings of the book */
 	/* how far it has come */
 	bool may_add, has_names;
 	uint32_t nstacks;
@@ -96,6 +100,7 @@ static void packer_begin(struct packer *k, struct book *b, const struct profile 
 				      .has = arena_many(&k->arena, p->nlocations, bool) };
 	k->functions = (struct uses){ .rows = arena_many_raw(&k->arena, p->nfunctions, uint32_t),
 				      .has = arena_many(&k->arena, p->nfunctions, bool) };
+	stamps_find(&k->stamps, &k->arena, p);
 }
 
 /* What a large profile took is not kept. */
@@ -285,27 +290,37 @@ static bool find_locations(struct packer *k)
 	return ok;
 }
 
+/* Without the label that is the time of its samples. */
+static bool find_set(struct packer *k, uint32_t set)
+{
+	struct label_set s = k->p->label_sets[set];
+	const struct label *from = set_labels(k->p, set);
+	uint32_t n = s.nstrings + s.nnumbers, stamp = k->stamps.of ? k->stamps.of[set] : NONE;
+
+	k->labels.n = 0;
+	vec_reserve(&k->labels, (size_t)n + 1);
+	for (uint32_t i = 0; i < n; i++) {
+		struct label l = { string_of(k, from[i].key), string_of(k, from[i].text),
+				   from[i].number };
+
+		/* A long text that is new would be looked for again and again. */
+		if (l.key == NONE || l.text == NONE)
+			return false;
+		if (i != stamp)
+			vec_push(&k->labels, l);
+	}
+	k->labels_of[set] = book_find_labels(k->b, k->labels.at, s.nstrings,
+					     s.nnumbers - (stamp != NONE), k->may_add);
+	return k->labels_of[set] != NONE;
+}
+
 static bool find_labels(struct packer *k)
 {
-	for (uint32_t i = 0; i < k->p->nlabel_sets; i++) {
-		struct label_set s = k->p->label_sets[i];
-		const struct label *from = set_labels(k->p, i);
-		uint32_t n = s.nstrings + s.nnumbers;
-
-		vec_reserve(&k->labels, (size_t)n + 1);
-		for (uint32_t j = 0; j < n; j++) {
-			k->labels.at[j] =
-				(struct label){ string_of(k, from[j].key),
-						string_of(k, from[j].text), from[j].number };
-			/* A long text that is new would be looked for again and again. */
-			if (k->labels.at[j].key == NONE || k->labels.at[j].text == NONE)
-				return false;
-		}
-		k->labels_of[i] =
-			book_find_labels(k->b, k->labels.at, s.nstrings, s.nnumbers, k->may_add);
-		if (k->labels_of[i] == NONE)
+	for (uint32_t i = 0; i < k->p->nlabel_sets; i++)
+		if (!find_set(k, i))
 			return false;
-	}
+	k->stamp_key = string_of(k, k->stamps.key);
+	k->stamp_unit = string_of(k, k->stamps.unit);
 	return true;
 }
 
@@ -504,6 +519,15 @@ static void put_functions(struct packer *k)
 		put_id(&k->body, p->functions[i].id, &last);
 }
 
+static void put_stamps(struct packer *k)
+{
+	if (!k->stamps.of)
+		return;
+	put_number(&k->body, k->stamp_key);
+	put_number(&k->body, k->stamp_unit);
+	stamps_put(&k->body, &k->arena, &k->stamps, k->p);
+}
+
 void packer_write(struct packer *k, struct buf *out)
 {
 	struct book_head head = { .head = k->head,
@@ -517,6 +541,7 @@ void packer_write(struct packer *k, struct buf *out)
 	put_extras(k);
 	put_locations(k);
 	put_functions(k);
+	put_stamps(k);
 	begin = seal_begin(out);
 	put_head(out, &head);
 	if (!k->zstd)

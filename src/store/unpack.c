@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/stamps.h"
+
 /* ---- heads */
 
 void put_head(struct buf *out, const struct book_head *head)
@@ -531,11 +533,24 @@ static void build_frames(struct builder *x)
 	}
 }
 
+/* Most profiles end before them. */
+static void build_stamps(struct builder *x)
+{
+	struct reader *r = &x->u.s.body;
+	struct label like = { 0 };
+
+	if (r->p == r->end)
+		return;
+	like.key = get_string(x);
+	like.text = get_string(x);
+	stamps_get(r, x->a, &like, x->p);
+}
+
 static bool build(struct builder *x, struct err *e)
 {
 	static void (*const steps[])(struct builder *) = {
 		build_types,	build_samples,	 build_extras,	      find_stacks,  build_labels,
-		build_mappings, build_locations, build_all_functions, build_frames,
+		build_mappings, build_locations, build_all_functions, build_frames, build_stamps,
 	};
 
 	x->string_of = xcalloc(x->u.b->strings.n, sizeof(uint32_t));

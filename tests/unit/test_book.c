@@ -353,6 +353,115 @@ TEST(a_program_that_is_loaded_elsewhere_is_the_same_program)
 	world_release(&w);
 }
 
+/* ---- times */
+
+static struct label_input number_label(struct builder *b, const char *key, const char *unit,
+				       int64_t number)
+{
+	return (struct label_input){ .label = { .key = builder_string(b, str_of(key)),
+						.text = builder_string(b, str_of(unit)),
+						.number = number },
+				     .is_number = true };
+}
+
+/* Samples of 1 at times from `start` on, with `nlabels` others each. */
+static struct profile stamped(struct world *w, uint32_t n, int64_t start, uint32_t nlabels)
+{
+	static const uint32_t stack[] = { 0 };
+	struct builder b;
+	struct profile p;
+	int64_t value = 1;
+
+	builder_init(&b, &w->strings);
+	vec_push(&b.types, (struct value_type){ builder_string(&b, STR("cpu")), 0 });
+	vec_push(&b.locations, (struct location){ .id = 1, .address = 5, .mapping = NONE });
+	for (uint32_t i = 0; i < n; i++) {
+		vec(struct label_input) labels = { 0 };
+
+		vec_push(&labels, number_label(&b, "timestamp", "nanoseconds", start + i * 1000));
+		for (uint32_t k = 0; k < nlabels; k++)
+			vec_push(&labels, number_label(&b, k % 2 ? "cpu" : "zone", "", k + 1));
+		builder_sample(&b, stack, 1,
+			       label_table_add(&b.labels, &w->strings, labels.at, labels.n),
+			       &value);
+		vec_release(&labels);
+	}
+	builder_finish(&b, &w->arena, &p);
+	return p;
+}
+
+TEST(times_of_samples_are_no_part_of_the_book)
+{
+	struct world w;
+	struct book *b = book_new();
+	struct book_mark mark;
+	struct profile p[2];
+
+	world_init(&w);
+	p[0] = stamped(&w, 1000, 1700000000000000000, 3);
+	p[1] = stamped(&w, 1000, 1700000005000000000, 3);
+	check_same(b, &p[0], "the first");
+	mark = book_mark(b);
+	assert_int_equal(mark.nlabel_sets, 2);
+	check_same(b, &p[1], "the second");
+	assert_true(book_is_at(b, &mark));
+	book_free(b);
+	world_release(&w);
+}
+
+/* With them a set of labels for each sample is made again. */
+TEST(times_with_many_labels_stay_labels)
+{
+	struct world w;
+	struct book *b = book_new();
+	struct profile p;
+
+	world_init(&w);
+	p = stamped(&w, 100, 1, 15);
+	check_same(b, &p, "few");
+	assert_int_equal(book_mark(b).nlabel_sets, 2);
+	p = stamped(&w, 100, 1, 16);
+	check_same(b, &p, "many");
+	assert_int_equal(book_mark(b).nlabel_sets, 102);
+	book_free(b);
+	world_release(&w);
+}
+
+/* Of any number, beside others like them, of some samples. */
+TEST(odd_times_come_back_too)
+{
+	static const char *const keys[] = { "timestamp", "timestamp_ns", "time", "a", "z" };
+	static const char *const units[] = { "", "ns", "nanoseconds", "ms", "bytes" };
+	struct book *b = book_new();
+
+	for (uint32_t seed = 0; seed < 200; seed++) {
+		struct label_input labels[4];
+		struct world w;
+		struct builder x;
+		struct profile p;
+		int64_t value = 1;
+
+		world_init(&w);
+		random_state = seed;
+		builder_init(&x, &w.strings);
+		x.head.time_nanos = random_value();
+		vec_push(&x.types, (struct value_type){ 0 });
+		for (uint32_t i = random_below(20); i; i--) {
+			uint32_t n = random_below(5);
+
+			for (uint32_t k = 0; k < n; k++)
+				labels[k] = number_label(&x, keys[random_below(5)],
+							 units[random_below(5)], random_value());
+			builder_sample(&x, NULL, 0,
+				       label_table_add(&x.labels, &w.strings, labels, n), &value);
+		}
+		builder_finish(&x, &w.arena, &p);
+		check_same(b, &p, "odd times");
+		world_release(&w);
+	}
+	book_free(b);
+}
+
 TEST(chunks_are_read_in_order_or_not_at_all)
 {
 	struct world w;
@@ -470,6 +579,27 @@ static struct profile merged(struct world *w, const struct profile *profiles, si
 		assert_true(merger_add(m, &profiles[i], &e));
 	merger_finish(m, &w->arena, &sum);
 	return sum;
+}
+
+TEST(a_sum_has_no_times)
+{
+	struct world w;
+	struct book *b = book_new();
+	struct book_sum *s = book_sum_new(b);
+	struct profile p, sum;
+
+	world_init(&w);
+	p = stamped(&w, 100, 1700000000000000000, 1);
+	add_times(b, s, &p, 1);
+	p = stamped(&w, 100, 1700000005000000000, 1);
+	add_times(b, s, &p, 1);
+	sum = sum_of(&w, s, b);
+	assert_int_equal(sum.nsamples, 1);
+	assert_int_equal(sum.values[0], 200);
+	assert_int_equal(sum.label_sets[sum.samples[0].labels].nnumbers, 1);
+	book_sum_free(s);
+	book_free(b);
+	world_release(&w);
 }
 
 /* The merger joins what a book keeps apart (mappings of nearly the same size), so the sum is merged

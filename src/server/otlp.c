@@ -286,7 +286,7 @@ static bool find_service(struct otlp *o, const struct otlp_sample *s, uint32_t *
 	return true;
 }
 
-/* With all that it refers to. */
+/* With all that it refers to: each observation becomes a sample that has it. */
 static bool count_bytes(const struct otlp *o, struct wire w, const struct otlp_sample *s,
 			uint32_t *bytes, struct err *e)
 {
@@ -296,8 +296,8 @@ static bool count_bytes(const struct otlp *o, struct wire w, const struct otlp_s
 	if ((s->stack && !otlp_row(o, OTLP_STACKS, s->stack, "it", &stack, e)) ||
 	    (s->link && !otlp_row(o, OTLP_LINKS, s->link, "it", &link, e)))
 		return false;
-	sum = SAMPLE_BYTES + s->attributes.n * LABEL_BYTES + wire_view(w).n + wire_view(stack).n +
-	      wire_view(link).n;
+	sum = SAMPLE_BYTES + s->attributes.n * LABEL_BYTES + wire_view(stack).n + wire_view(link).n;
+	sum = sum * s->values.n + s->times.n * LABEL_BYTES + wire_view(w).n;
 	*bytes = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
 	return true;
 }
@@ -317,7 +317,7 @@ static bool sort_samples(struct otlp *o, const struct otlp_profile *p, struct so
 		out[i].number = (uint32_t)i;
 		has_services |= ok && out[i].service;
 	}
-	vec_release(&s.attributes);
+	otlp_sample_release(&s);
 	if (ok && has_services)
 		qsort(out, p->samples.n, sizeof(*out), compare_samples);
 	return ok;

@@ -78,10 +78,12 @@ bool otlp_key_value(struct otlp *o, struct wire w, struct otlp_attribute *out, s
 struct otlp_sample {
 	uint64_t stack, link;
 	vec(uint64_t) attributes;
-	int64_t value; /* of all its timestamps */
+	vec(int64_t) values; /* of each observation; there is at least one */
+	vec(int64_t) times;  /* of each, or none */
 };
 /* `s` may have been used before. */
 bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, struct err *e);
+void otlp_sample_release(struct otlp_sample *s);
 
 /* Numbers of a repeated field, packed or not; `each` gets them. */
 bool otlp_numbers(const struct field *f, void (*each)(void *ctx, uint64_t v), void *ctx);

@@ -184,18 +184,11 @@ bool otlp_key_value(struct otlp *o, struct wire w, struct otlp_attribute *out, s
 
 /* ---- samples */
 
-struct values {
-	int64_t sum;
-	size_t n;
-};
-
 static void add_value(void *ctx, uint64_t v)
 {
-	struct values *all = ctx;
+	struct otlp_sample *s = ctx;
 
-	if (__builtin_add_overflow(all->sum, (int64_t)v, &all->sum))
-		all->sum = (int64_t)v < 0 ? INT64_MIN : INT64_MAX;
-	all->n++;
+	vec_push(&s->values, (int64_t)v);
 }
 
 static void add_attribute(void *ctx, uint64_t v)
@@ -206,9 +199,48 @@ static void add_attribute(void *ctx, uint64_t v)
 }
 
 /* fixed64, packed or not. */
-static size_t count_times(const struct field *f)
+static bool add_times(const struct field *f, struct otlp_sample *s)
 {
-	return f->type == WIRE_BYTES ? (size_t)(f->bytes.end - f->bytes.p) / 8 : 1;
+	size_t n = f->type == WIRE_BYTES ? (size_t)(f->bytes.end - f->bytes.p) : 0;
+
+	if (f->type == WIRE_FIXED64)
+		vec_push(&s->times, (int64_t)f->value);
+	vec_reserve(&s->times, n / 8);
+	for (size_t i = 0; i < n / 8; i++)
+		memcpy(&s->times.at[s->times.n++], f->bytes.p + i * 8, 8); /* as in wire_next */
+	return f->type == WIRE_FIXED64 || (f->type == WIRE_BYTES && n % 8 == 0);
+}
+
+static void sum_values(struct otlp_sample *s)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < s->values.n; i++)
+		if (__builtin_add_overflow(sum, s->values.at[i], &sum))
+			sum = s->values.at[i] < 0 ? INT64_MIN : INT64_MAX;
+	s->values.n = 0;
+	vec_push(&s->values, sum);
+}
+
+/* Values and times are of the same observations, and without values each time is one event. Values
+ * without times are one observation. */
+static bool fit_values(struct otlp_sample *s, struct err *e)
+{
+	if (!s->times.n) {
+		sum_values(s);
+		return true;
+	}
+	if (s->values.n && s->values.n != s->times.n)
+		return err_set(e, ERR_FORMAT,
+			       "%zu values and %zu timestamps, which are one for each value",
+			       s->values.n, s->times.n);
+	for (size_t i = 0; i < s->times.n; i++)
+		if (s->times.at[i] < 0)
+			return err_set(e, ERR_FORMAT, "timestamp %llu is after the year 2262",
+				       (unsigned long long)s->times.at[i]);
+	while (s->values.n < s->times.n)
+		vec_push(&s->values, 1);
+	return true;
 }
 
 bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, struct err *e)
@@ -216,13 +248,11 @@ bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, str
 	/* v1.10 put the values after the indices. */
 	const unsigned values_field = o->is_v1_9 ? 2 : 4, attributes_field = o->is_v1_9 ? 3 : 2,
 		       link_field = o->is_v1_9 ? 4 : 3;
-	struct values values = { 0 };
 	struct field f = { 0 };
-	size_t ntimes = 0;
 	bool ok = true;
 
 	s->stack = s->link = 0;
-	s->attributes.n = 0;
+	s->attributes.n = s->values.n = s->times.n = 0;
 	while (ok && w.p < w.end) {
 		ok = wire_next(&w, &f);
 		if (!ok)
@@ -230,17 +260,22 @@ bool otlp_sample(const struct otlp *o, struct wire w, struct otlp_sample *s, str
 		if (f.number == 1 && f.type == WIRE_VARINT)
 			s->stack = f.value;
 		else if (f.number == values_field)
-			ok = otlp_numbers(&f, add_value, &values);
+			ok = otlp_numbers(&f, add_value, s);
 		else if (f.number == attributes_field)
 			ok = otlp_numbers(&f, add_attribute, s);
 		else if (f.number == link_field && f.type == WIRE_VARINT)
 			s->link = f.value;
 		else if (f.number == 5)
-			ntimes += count_times(&f);
+			ok = add_times(&f, s);
 	}
-	/* Without values each time is one event. */
-	s->value = values.n ? values.sum : (int64_t)ntimes;
-	return ok || malformed(e, "Sample");
+	return ok ? fit_values(s, e) : malformed(e, "Sample");
+}
+
+void otlp_sample_release(struct otlp_sample *s)
+{
+	vec_release(&s->attributes);
+	vec_release(&s->values);
+	vec_release(&s->times);
 }
 
 /* ---- which version of the protocol */

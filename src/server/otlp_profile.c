@@ -322,7 +322,7 @@ static bool make_label(struct maker *m, uint64_t attribute, uint32_t *row)
 	return true;
 }
 
-/* Labels of a sample are sorted by their keys, so that long ones are work each time. */
+/* Labels of each observation are sorted by their keys, so that long ones are work each time. */
 static bool add_label(struct maker *m, uint64_t attribute)
 {
 	size_t key_bytes;
@@ -333,7 +333,7 @@ static bool add_label(struct maker *m, uint64_t attribute)
 	if (row == NONE)
 		return true;
 	key_bytes = text_of(m, m->made_labels.at[row].label.key).n;
-	if (key_bytes > LONG_KEY && !otlp_spend(m->o, key_bytes, m->e))
+	if (key_bytes > LONG_KEY && !otlp_spend(m->o, key_bytes * m->sample.values.n, m->e))
 		return false;
 	vec_push(&m->labels, m->made_labels.at[row]);
 	return true;
@@ -372,21 +372,47 @@ static bool add_link(struct maker *m, uint64_t index)
 	return true;
 }
 
+/* As profile_find_times knows it. It is the first label, so that it comes before an attribute of
+ * the same name. */
+static void add_time_label(struct maker *m)
+{
+	struct label_input label = { .label = { .key = builder_string(&m->b, STR("timestamp")),
+						.text = builder_string(&m->b, STR("nanoseconds")) },
+				     .is_number = true };
+
+	vec_push(&m->labels, label);
+}
+
+/* One sample of each, as profile.proto has no other way to say when it was. */
+static void add_observations(struct maker *m)
+{
+	const struct otlp_sample *s = &m->sample;
+
+	for (size_t i = 0; i < s->values.n; i++) {
+		uint32_t set;
+
+		if (s->times.n)
+			m->labels.at[0].label.number = s->times.at[i];
+		set = label_table_add(&m->b.labels, m->b.head.strings, m->labels.at, m->labels.n);
+		builder_sample(&m->b, m->stack.at, m->stack.n, set, &s->values.at[i]);
+	}
+}
+
 static bool add_sample(struct maker *m, struct wire w)
 {
 	struct otlp_sample *s = &m->sample;
-	uint32_t set;
 
 	if (!otlp_sample(m->o, w, s, m->e) || !read_stack(m, s->stack))
 		return false;
 	m->labels.n = 0;
+	if (s->times.n)
+		add_time_label(m);
 	for (size_t i = 0; i < s->attributes.n; i++)
 		if (!add_label(m, s->attributes.at[i]))
 			return false;
 	if (!add_link(m, s->link))
 		return false;
-	set = label_table_add(&m->b.labels, m->b.head.strings, m->labels.at, m->labels.n);
-	builder_sample(&m->b, m->stack.at, m->stack.n, set, &s->value);
+	add_observations(m);
 	return true;
 }
 
@@ -478,6 +504,6 @@ bool otlp_make(struct otlp *o, const struct otlp_profile *p, const uint32_t *of,
 	vec_release(&m.stack);
 	vec_release(&m.labels);
 	vec_release(&m.made_labels);
-	vec_release(&m.sample.attributes);
+	otlp_sample_release(&m.sample);
 	return ok;
 }

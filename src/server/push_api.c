@@ -81,24 +81,28 @@ const struct endpoint endpoint_push = {
 
 const struct endpoint endpoint_otlp = {
 	.path = "/v1development/profiles",
-	.details = "Stores profiles as OpenTelemetry pushes them (OTLP/HTTP): an "
-		   "ExportProfilesServiceRequest in "
-		   "protobuf (application/x-protobuf) or JSON, which may be gzipped. Samples of "
-		   "v1.9 and v1.10 "
-		   "of the protocol have different numbers, and are told apart. The service is the "
-		   "attribute service.name of a sample or of the resource, else unknown_service "
-		   "with the "
-		   "executable's name; other attributes of the resource and of the profile are "
-		   "labels, with "
-		   "_ for what is no letter or digit (k8s_pod_name), but those that tell processes "
-		   "apart "
-		   "(process.pid, container.id, service.instance.id). Attributes of samples, and "
-		   "ids of traces and "
-		   "spans, are labels of the samples. Counts of samples of CPU time become CPU "
-		   "time by the "
-		   "period. What is wrong with a profile keeps only that one out, and "
-		   "partial_success says so. If the server cannot take them for now it is 429 or "
-		   "503, which clients answer by sending all of it again.",
+	.details =
+		"Stores profiles as OpenTelemetry pushes them (OTLP/HTTP): an "
+		"ExportProfilesServiceRequest in "
+		"protobuf (application/x-protobuf) or JSON, which may be gzipped. Samples of "
+		"v1.9 and v1.10 "
+		"of the protocol have different numbers, and are told apart. The service is the "
+		"attribute service.name of a sample or of the resource, else unknown_service "
+		"with the "
+		"executable's name; other attributes of the resource and of the profile are "
+		"labels, with "
+		"_ for what is no letter or digit (k8s_pod_name), but those that tell processes "
+		"apart "
+		"(process.pid, container.id, service.instance.id). Attributes of samples, and "
+		"ids of traces and "
+		"spans, are labels of the samples. A sample with timestamps becomes one for each, "
+		"with the label timestamp in nanoseconds, and its value, or 1 if it has none; if "
+		"values and timestamps are not equally many, or one is after the year 2262, the "
+		"profile is refused. Counts of samples of CPU time become CPU "
+		"time by the "
+		"period. What is wrong with a profile keeps only that one out, and "
+		"partial_success says so. If the server cannot take them for now it is 429 or "
+		"503, which clients answer by sending all of it again.",
 	.types = "application/x-protobuf application/json",
 	.error = "Status",
 };

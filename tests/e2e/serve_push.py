@@ -2,6 +2,7 @@ import base64
 import gzip
 import json
 import os
+import re
 import struct
 import subprocess
 import time
@@ -480,6 +481,48 @@ def otlp_events():
     equal(values(stored(only("events", type="hits")), 1), {"hit;main": (3,)})
 
 
+def view(meta, request):
+    """What a page of the viewer asks for one profile."""
+    status, _, body = server.ask("/ui/api/v1/%s?%s" % (request, urllib.parse.urlencode({"a": "id=" + meta["id"]})))
+    equal(status, 200)
+    return json.loads(body)
+
+
+def otlp_times():
+    """Each observation is a sample, which has its time; the viewer finds it."""
+    got = []
+    for service, old, is_json in ("times-1.9", True, False), ("times-1.10", False, False), ("times-json", False, True):
+        o = Otlp(old)
+        mark = o.attribute("thread.name", "t")
+        o.resource({"service.name": service}, o.profile(("wall", "nanoseconds"), [
+            o.sample("f;main", [5, 7], [mark], times=[T + 100, T + 1000000]), o.sample("g;main", [], [mark], times=[T, T + 2000000]),
+            o.sample("h;main", [9, 4])]))
+        equal(otlp(o.as_json(), "application/json")[0] if is_json else otlp(o.protobuf())[0], 200)
+        meta = only(service)
+        got.append(raw(stored(meta)))
+        equal(values(stored(meta), 1), {"f;main": (12,), "g;main": (2,), "h;main": (13,)})
+        about, heat = view(meta, "meta")["profiles"][0], view(meta, "heat")
+        equal((about["ticks"], about["span_nanos"], sum(heat["cells"])), (4, 2000000, 14))
+        equal(len(view(meta, "chart")["lanes"]), 1)
+    equal(got[1:], got[:1] * 2)
+    for value, at in (5, T + 100), (7, T + 1000000), (1, T), (1, T + 2000000):
+        assert re.search(r" %d: \S+ 2\s+thread.name:\[t\]\s+timestamp:\[%d nanoseconds\]" % (value, at), got[0]), (value, at, got[0])
+
+
+def otlp_bad_times():
+    """They are as many as values, and such that a profile can have them."""
+    for sample, why in ((lambda o: o.sample("f;main", [5, 7], times=[T]), "2 values and 1 timestamps, which are one for each value"),
+                        (lambda o: o.sample("f;main", [5], times=[T, T]), "1 values and 2 timestamps, which are one for each value"),
+                        (lambda o: o.sample("f;main", [5], times=[2**63]), "timestamp 9223372036854775808 is after the year 2262"),
+                        (lambda o: (o.sample("f;main", [5])[0] + field(5, b"1234567"), {}), "Sample: no protobuf"),
+                        (lambda o: (o.sample("f;main", [5])[0] + field(5, 7), {}), "Sample: no protobuf")):
+        o = Otlp()
+        fine = o.profile(("wall", "nanoseconds"), [o.sample("f;main", [5])])
+        o.resource({"service.name": "bad-times"}, fine, o.profile(("wall", "nanoseconds"), [o.sample("f;main", [5]), sample(o)]))
+        equal(otlp(o.protobuf())[::2], (200, field(1, field(1, 1) + field(2, b"sample 1: " + why.encode()))))
+    equal(len(found("bad-times")), 5)
+
+
 def otlp_oddities():
     """What profile.proto cannot say is left out: lines without a function, zeros without a unit, empty texts."""
     o = Otlp()
@@ -617,6 +660,16 @@ def otlp_bombs():
     o.resource({"service.name": "bomb"}, o.profile(("cpu", "nanoseconds"), [o.sample(deep, [1])] * 100000))
     status, _, body = otlp(gzip.compress(o.protobuf(), 1), Content_Encoding="gzip")
     equal((status, b"max-unpacked" in body, found("bomb")), (200, True, []))
+    # And one that is there at many times.
+    o = Otlp()
+    o.resource({"service.name": "bomb"}, o.profile(("cpu", "nanoseconds"), [o.sample(deep, times=[T] * 100000)]))
+    status, _, body = otlp(gzip.compress(o.protobuf(), 1), Content_Encoding="gzip")
+    equal((status, b"max-unpacked" in body, found("bomb")), (200, True, []))
+    # Which a shallow one may be.
+    o = Otlp()
+    o.resource({"service.name": "often"}, o.profile(("cpu", "nanoseconds"), [o.sample("f;main", times=range(T, T + 200000))]))
+    equal(otlp(o.protobuf())[::2], (200, b""))
+    equal(view(only("often"), "meta")["profiles"][0]["ticks"], 200000)
 
 
 def not_utf8():
@@ -762,6 +815,8 @@ check("Alloy: profiles without a service", push_nameless)
 check("Alloy: errors", push_errors)
 check("OTLP: v1.9, v1.10, JSON, gzip", otlp_versions)
 check("OTLP: events and times", otlp_events)
+check("OTLP: times of observations", otlp_times)
+check("OTLP: times that cannot be", otlp_bad_times)
 check("OTLP: what profiles cannot say", otlp_oddities)
 check("OTLP: whose samples they are", otlp_services)
 check("OTLP: a part is refused", otlp_partial)

@@ -92,6 +92,73 @@ TEST(versions_are_not_mixed)
 	buf_release(&request);
 }
 
+/* ---- observations */
+
+#define TIMES_2 "\x2a\x10\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
+
+static bool read_sample(struct otlp_sample *s, struct str bytes, bool is_v1_9, struct err *e)
+{
+	const struct otlp o = { .is_v1_9 = is_v1_9 };
+
+	return otlp_sample(&o, wire_of(bytes), s, e);
+}
+
+TEST(observations_have_a_value_and_a_time_each)
+{
+	struct otlp_sample s = { 0 };
+	struct err e;
+
+	for (int is_v1_9 = 0; is_v1_9 < 2; is_v1_9++) {
+		struct str sample = is_v1_9 ? STR("\x12\2\5\7" TIMES_2) : STR("\x22\2\5\7" TIMES_2);
+
+		assert_true(read_sample(&s, sample, is_v1_9, &e));
+		assert_int_equal(s.values.n, 2);
+		assert_int_equal(s.times.n, 2);
+		assert_int_equal(s.values.at[1], 7);
+		assert_int_equal(s.times.at[0], 2);
+		assert_int_equal(s.times.at[1], 1);
+	}
+	/* without values: events; one by one */
+	assert_true(read_sample(&s, STR(TIMES_2 "\x29\3\0\0\0\0\0\0\0"), false, &e));
+	assert_int_equal(s.values.n, 3);
+	assert_int_equal(s.values.at[2], 1);
+	assert_int_equal(s.times.at[2], 3);
+	/* without times: one observation, of all values */
+	assert_true(read_sample(&s, STR("\x22\2\5\7"), false, &e));
+	assert_int_equal(s.values.n, 1);
+	assert_int_equal(s.values.at[0], 12);
+	assert_int_equal(s.times.n, 0);
+	assert_true(read_sample(&s, STR(""), false, &e));
+	assert_int_equal(s.values.n, 1);
+	assert_int_equal(s.values.at[0], 0);
+	otlp_sample_release(&s);
+}
+
+TEST(times_that_do_not_fit_are_refused)
+{
+	const struct {
+		struct str sample;
+		const char *why;
+	} cases[] = {
+		{ STR(P4 "\1" TIMES_2), "1 values and 2 timestamps, which are one for each value" },
+		{ STR(P4 "\1" F4 "\1" F4 "\1" TIMES_2),
+		  "3 values and 2 timestamps, which are one for each value" },
+		{ STR("\x29\0\0\0\0\0\0\0\x80"),
+		  "timestamp 9223372036854775808 is after the year 2262" },
+		{ STR("\x2a\x09\0\0\0\0\0\0\0\0\0"), "Sample: no protobuf" },
+		{ STR("\x28\1"), "Sample: no protobuf" },
+		{ STR("\x2d\1\0\0\0"), "Sample: no protobuf" },
+	};
+	struct otlp_sample s = { 0 };
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_false(read_sample(&s, cases[i].sample, false, &e));
+		assert_string_equal(e.text, cases[i].why);
+	}
+	otlp_sample_release(&s);
+}
+
 TEST(rows_that_are_broken_stay_broken)
 {
 	struct otlp o;

@@ -309,9 +309,14 @@ struct store_top_params {
 	struct str (*group)(void *ctx, struct str function, struct str file, struct str module);
 	void *group_ctx;
 	/* Or NULL: what `group` gets as its ctx for functions of a service, made of group_ctx. The
-	 * same texts for the same one, which is good as long as the store. */
+	 * same texts for the same one, which is good as long as the store. Without `group` it says
+	 * what services are alike: rows have a part for each that is different. */
 	void *(*group_ctx_of)(void *ctx, struct str service);
 	struct str function; /* only this one, or this group; "": all */
+};
+struct store_top_part {
+	void *ctx;	  /* of group_ctx_of */
+	double flat, cum; /* for comparing: what was profiled in part counts for all of it */
 };
 struct store_top_row {
 	struct str function, file, module, by;
@@ -320,6 +325,8 @@ struct store_top_row {
 	 * And how much more that is in the second half of the time than in the first. */
 	double rate, trend;
 	uint64_t nservices;
+	struct store_top_part *parts; /* in any order */
+	size_t nparts;
 };
 struct store_top {
 	struct store_top_row *rows;

@@ -84,6 +84,48 @@ static struct top_weight *weight_of(struct top_part *p, uint32_t key, uint32_t b
 	return &p->weights.at[i];
 }
 
+struct share_key {
+	const struct top_part *p;
+	const struct top_share *like;
+};
+
+static bool same_share(const void *ctx, uint32_t index)
+{
+	const struct share_key *k = ctx;
+	const struct top_share *x = k->like, *y = &k->p->shares.at[index];
+
+	return x->key == y->key && x->by == y->by && x->ctx == y->ctx;
+}
+
+static void add_share(struct top_part *p, struct top_weight *w, void *ctx, double ran, double cum)
+{
+	struct top_share like = { .key = w->key, .by = w->by, .ctx = ctx, .next = w->shares };
+	struct share_key key = { p, &like };
+	uint64_t hash = hash_mix(hash_mix(p->t->hot->seed, (uint64_t)w->key << 32 | w->by),
+				 (uint64_t)(uintptr_t)ctx);
+	uint32_t i = map_put(&p->share_map, hash, p->shares.n, same_share, &key);
+
+	if (i == p->shares.n) {
+		vec_push(&p->shares, like);
+		w->shares = i + 1;
+	}
+	p->shares.at[i].ran += ran;
+	p->shares.at[i].cum += cum;
+}
+
+/* What services of one kind have of it. Shares are only kept once there are several. */
+static void add_ran(struct top_part *p, struct top_weight *w, void *ctx, double ran, double cum)
+{
+	if (!w->ctx)
+		w->ctx = ctx;
+	else if (!w->shares && w->ctx != ctx)
+		add_share(p, w, w->ctx, w->ran, w->cum);
+	if (w->shares)
+		add_share(p, w, ctx, ran, cum);
+	w->ran += ran;
+	w->cum += cum;
+}
+
 /* What a series has of one value of `by`. */
 static void flush_locals(struct top_part *p, const struct picked *series, uint32_t by, double whole)
 {
@@ -93,8 +135,7 @@ static void flush_locals(struct top_part *p, const struct picked *series, uint32
 
 		*slot_of(p, l->function) = 0;
 		w->flat += l->flat;
-		w->cum += p->t->params->group ? 0 : l->cum;
-		w->ran += l->flat * whole;
+		add_ran(p, w, p->ctx, l->flat * whole, p->t->params->group ? 0 : l->cum);
 		w->late += l->late * whole;
 		/* Of groups, what is only called does not count. */
 		if (p->t->params->group && l->flat == 0)
@@ -175,7 +216,7 @@ static uint32_t by_of(struct top_part *p, const struct picked *series, int64_t a
 
 static bool check_memory(struct top_part *p, struct err *e)
 {
-	if (p->weights.n > p->t->max_weights)
+	if (p->weights.n + p->shares.n > p->t->max_weights)
 		return err_set(e, ERR_LIMIT,
 			       "max-memory: more than %zu functions; ask for fewer services or "
 			       "less time",
@@ -239,11 +280,21 @@ static void choose_groups(struct top_part *p, const struct picked *series)
 	hot_get_groups(p->t->hot, &p->groups);
 }
 
+static void begin_service(struct top_part *p, const struct picked *series)
+{
+	const struct store_top_params *params = p->t->params;
+
+	if (params->group)
+		choose_groups(p, series);
+	else if (params->group_ctx_of)
+		p->ctx = params->group_ctx_of(params->group_ctx, series->service_name);
+}
+
 static void run_part(void *ctx, size_t number)
 {
 	struct topping *t = ctx;
 	struct top_part *p = &t->parts[number];
-	int64_t service = 0, grouped = 0;
+	int64_t service = 0, begun = 0;
 
 	p->ok = true;
 	for (size_t i = t->first[number]; p->ok && i < t->first[number + 1]; i++) {
@@ -252,9 +303,9 @@ static void run_part(void *ctx, size_t number)
 		if (atomic_load(&t->is_failed))
 			return;
 		p->type = t->picked[i].type;
-		if (t->params->group && t->picked[i].service != grouped) {
-			choose_groups(p, &t->picked[i]);
-			grouped = t->picked[i].service;
+		if (t->picked[i].service != begun) {
+			begin_service(p, &t->picked[i]);
+			begun = t->picked[i].service;
 		}
 		p->ok = read_series(p, &t->picked[i], &p->e);
 		if (p->nprofiles > before && t->picked[i].service != service) {
@@ -288,6 +339,18 @@ static void divide(struct topping *t, size_t n)
 	t->first[t->nparts] = n;
 }
 
+static void join_ran(struct top_part *to, struct top_weight *w, const struct top_part *p,
+		     const struct top_weight *x)
+{
+	if (!x->shares)
+		add_ran(to, w, x->ctx, x->ran, x->cum);
+	for (uint32_t i = x->shares; i; i = p->shares.at[i - 1].next) {
+		const struct top_share *s = &p->shares.at[i - 1];
+
+		add_ran(to, w, s->ctx, s->ran, s->cum);
+	}
+}
+
 /* All of another part's into the first. */
 static bool join(struct top_part *to, const struct top_part *p, struct err *e)
 {
@@ -298,8 +361,7 @@ static bool join(struct top_part *to, const struct top_part *p, struct err *e)
 		struct top_weight *w = weight_of(to, x->key, x->by);
 
 		w->flat += x->flat;
-		w->cum += x->cum;
-		w->ran += x->ran;
+		join_ran(to, w, p, x);
 		w->late += x->late;
 		w->nservices += x->nservices;
 	}

@@ -25,6 +25,16 @@ struct top_weight {
 	double ran, late; /* flat, times how much of what ran was profiled; in the second half */
 	int64_t service;  /* that was the last to add to it */
 	uint32_t nservices;
+	uint32_t shares; /* the first of several, + 1; 0: all of it is of: */
+	void *ctx;	 /* of group_ctx_of */
+};
+
+/* Most functions are of services that are all alike. What others weigh in each kind of service. */
+struct top_share {
+	uint32_t key, by; /* of the weight */
+	void *ctx;
+	double ran, cum;
+	uint32_t next; /* of the same weight, + 1 */
 };
 
 /* What a series has of a function, before it is known how long it ran. */
@@ -71,6 +81,9 @@ struct top_part {
 	struct buf scratch;
 	vec(struct top_weight) weights;
 	struct map map;
+	vec(struct top_share) shares;
+	struct map share_map;
+	void *ctx;	     /* of the service that is being read, if services are told apart */
 	vec(uint32_t) slots; /* of functions: number in `locals` + 1 */
 	struct hot_groups groups;
 	vec(struct top_local) locals;

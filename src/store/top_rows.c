@@ -172,6 +172,25 @@ static struct str copy_text(struct arena *a, struct hot *hot, uint32_t string)
 	return (struct str){ arena_copy(a, s.p, s.n), s.n };
 }
 
+/* Of each kind of service; if they are told apart. */
+static void fill_parts(const struct topping *t, struct arena *a, const struct top_weight *w,
+		       struct store_top_row *row)
+{
+	const struct top_share *shares = t->parts[0].shares.at;
+	size_t n = !w->shares;
+
+	if (t->params->group || !t->params->group_ctx_of)
+		return;
+	for (uint32_t i = w->shares; i; i = shares[i - 1].next)
+		n++;
+	row->nparts = n;
+	row->parts = arena_many(a, n, struct store_top_part);
+	row->parts[0] = (struct store_top_part){ w->ctx, w->ran, w->cum };
+	for (uint32_t i = w->shares; i; i = shares[i - 1].next)
+		row->parts[--n] = (struct store_top_part){ shares[i - 1].ctx, shares[i - 1].ran,
+							   shares[i - 1].cum };
+}
+
 static struct store_top_row row_of(struct topping *t, struct arena *a, const struct top_weight *w,
 				   double seconds)
 {
@@ -183,6 +202,7 @@ static struct store_top_row row_of(struct topping *t, struct arena *a, const str
 				     .trend = trend_of(w, &halves),
 				     .nservices = w->nservices };
 
+	fill_parts(t, a, w, &row);
 	if (t->params->group) {
 		row.function = copy_text(a, t->hot, w->key);
 	} else {

@@ -421,6 +421,7 @@ void top_part_release(struct top_part *p)
 {
 	sums_release(&p->sums);
 	vec_release(&p->weights);
+	vec_release(&p->shares);
 	vec_release(&p->slots);
 	vec_release(&p->groups.of);
 	vec_release(&p->locals);
@@ -428,6 +429,7 @@ void top_part_release(struct top_part *p)
 	vec_release(&p->nprofiles_of);
 	vec_release(&p->sum.weights);
 	map_release(&p->map);
+	map_release(&p->share_map);
 	map_release(&p->known_map);
 	buf_release(&p->scratch);
 }

@@ -916,6 +916,68 @@ TEST(the_heaviest_are_those_of_all)
 	place_release(&p);
 }
 
+/* ---- kinds of services */
+
+enum { KINDS = 3, SERVICES = 50 }; /* so many that several threads have some */
+
+/* By the number at the end of its name. */
+static void *kind_of(void *ctx, struct str service)
+{
+	return (char *)ctx + (service.p[service.n - 1] - '0') % KINDS;
+}
+
+static double part_of(const struct store_top_row *row, const void *ctx)
+{
+	double flat = 0;
+
+	for (size_t i = 0; i < row->nparts; i++)
+		flat += row->parts[i].ctx == ctx ? row->parts[i].flat : 0;
+	return flat;
+}
+
+TEST(rows_are_told_by_kinds_of_services)
+{
+	char kinds[KINDS], name[20], stacks[100];
+	struct place p;
+	struct store_top_params params = { .query = everything,
+					   .group_ctx = kinds,
+					   .group_ctx_of = kind_of };
+	struct store_top top;
+	double want[KINDS] = { 0 };
+
+	place_init(&p);
+	for (int i = 0; i < SERVICES; i++) {
+		snprintf(name, sizeof(name), "service%d", i);
+		snprintf(stacks, sizeof(stacks), "main;shared %d\nmain;own%d 1", i + 1, i);
+		put(&p, name, "cpu", "", 100, stacks);
+		want[i % 10 % KINDS] += i + 1;
+	}
+	top = top_of(&p, &params);
+	assert_int_equal(top.n, SERVICES + 2);
+	assert_true(str_eq(top.rows[0].function, STR("shared")));
+	assert_int_equal(top.rows[0].nparts, KINDS);
+	assert_int_equal(top.rows[0].nservices, SERVICES);
+	for (int i = 0; i < KINDS; i++)
+		assert_float_equal(part_of(&top.rows[0], &kinds[i]), want[i], 1e-9);
+	for (size_t i = 1; i < top.n; i++) {
+		const struct store_top_row *row = &top.rows[i];
+
+		if (str_eq(row->function, STR("main")))
+			continue;
+		assert_int_equal(row->nparts, 1);
+		assert_ptr_equal(row->parts[0].ctx, kind_of(kinds, row->function));
+	}
+	params.by = STR("service");
+	top = top_of(&p, &params);
+	for (size_t i = 0; i < top.n; i++) {
+		assert_int_equal(top.rows[i].nparts, 1);
+		assert_ptr_equal(top.rows[i].parts[0].ctx, kind_of(kinds, top.rows[i].by));
+	}
+	params.group_ctx_of = NULL;
+	assert_int_equal(top_of(&p, &params).rows[0].nparts, 0);
+	place_release(&p);
+}
+
 /* ---- changes */
 
 TEST(changes_are_of_their_time_and_later)

@@ -12,7 +12,7 @@
 #include "server/owners.h"
 
 #define SECOND INT64_C(1000000000)
-enum { MAX_POINTS = 11000, USUAL_POINTS = 100 };
+enum { MAX_POINTS = 11000, USUAL_POINTS = 100, MAX_OTHERS = 10 };
 
 /* ---- functions */
 
@@ -24,16 +24,29 @@ static double in_seconds(double rate, struct str unit)
 	return unit_is_time(unit) ? rate * unit_to_default(unit, &name) : rate;
 }
 
-/* How rows are told. */
-struct telling {
-	bool has_by;
-	struct owners *owners; /* or NULL: rows are no functions, or nobody owns any */
-	struct str service;    /* of all of them, or "" */
-	bool is_by_service;
-};
+/* Of services whose functions others own, the heaviest counts. */
+static void put_owners(struct buf *out, struct arena *a, const struct store_top_row *row)
+{
+	size_t n;
+	const struct str *owners = owners_of_parts(a, row->function, row->parts, row->nparts, &n);
 
-static void put_row(struct buf *out, const struct store_top *top, const struct store_top_row *row,
-		    const struct telling *how)
+	if (!n)
+		return;
+	buf_puts(out, ",\"owner\":");
+	json_put(out, owners[0]);
+	buf_printf(out, ",\"owners\":%zu", n);
+	if (n == 1)
+		return;
+	buf_puts(out, ",\"other_owners\":[");
+	for (size_t i = 1; i < n && i <= MAX_OTHERS; i++) {
+		buf_puts(out, i > 1 ? "," : "");
+		json_put(out, owners[i]);
+	}
+	buf_char(out, ']');
+}
+
+static void put_row(struct buf *out, struct arena *a, const struct store_top *top,
+		    const struct store_top_row *row, bool has_by)
 {
 	buf_puts(out, "{\"function\":");
 	json_put(out, row->function);
@@ -41,15 +54,11 @@ static void put_row(struct buf *out, const struct store_top *top, const struct s
 	json_put(out, row->file);
 	buf_puts(out, ",\"module\":");
 	json_put(out, row->module);
-	if (how->has_by) {
+	if (has_by) {
 		buf_puts(out, ",\"by\":");
 		json_put(out, row->by);
 	}
-	if (how->owners) {
-		buf_puts(out, ",\"owner\":");
-		json_put(out, owners_find(how->owners, how->is_by_service ? row->by : how->service,
-					  row->function));
-	}
+	put_owners(out, a, row);
 	buf_printf(out,
 		   ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu,\"cores\":", (long long)row->flat,
 		   (long long)row->cum, (unsigned long long)row->nservices);
@@ -64,13 +73,7 @@ static void put_row(struct buf *out, const struct store_top *top, const struct s
 
 static void put_top(struct request *q, struct buf *out, const struct store_top *top, size_t nfound)
 {
-	struct str by = request_text(q, "by");
-	struct owners *owners = q->c->server->owners;
-	bool has_owners = !request_param(q, "group")->is_set && owners_nrules(owners);
-	struct telling how = { .has_by = by.n,
-			       .owners = has_owners ? owners : NULL,
-			       .service = request_text(q, "service"),
-			       .is_by_service = str_eq(by, STR("service")) };
+	bool has_by = request_text(q, "by").n;
 
 	buf_puts(out, "{\"unit\":");
 	json_put(out, top->unit);
@@ -86,7 +89,7 @@ static void put_top(struct request *q, struct buf *out, const struct store_top *
 	buf_puts(out, ",\"rows\":[");
 	for (size_t i = 0; i < top->n && !stop_asked(q->stop); i++) {
 		buf_puts(out, i ? ",\n" : "\n");
-		put_row(out, top, &top->rows[i], &how);
+		put_row(out, q->a, top, &top->rows[i], has_by);
 	}
 	buf_puts(out, "]}\n");
 }
@@ -134,6 +137,7 @@ static bool run_top(struct request *q, struct buf *out, struct err *e)
 		group_package, group_module, group_category, group_owner /* as in GROUP_NAMES */
 	};
 	const struct value *group = request_param(q, "group");
+	struct owners *owners = q->c->server->owners;
 	struct str search = request_text(q, "search");
 	uint32_t limit = (uint32_t)request_int(q, "limit");
 	struct store_top_params params = { .sample_type = request_text(q, "sample_type"),
@@ -147,8 +151,9 @@ static bool run_top(struct request *q, struct buf *out, struct err *e)
 	struct store_top top = { 0 };
 	size_t nfound;
 
-	if (params.group == group_owner) {
-		params.group_ctx = q->c->server->owners;
+	/* Functions have owners; of groups only those that are owners need to know services. */
+	if (params.group ? params.group == group_owner : owners_nrules(owners) > 0) {
+		params.group_ctx = owners;
 		params.group_ctx_of = owners_of_service;
 	}
 	if (!request_query(q, &params.query, e) ||
@@ -279,8 +284,9 @@ static const struct param top_params[] = {
 	  .help = "Rows are of packages, of modules, or of what functions do, told by their "
 		  "names: malloc, memcpy, compression, hashing, serialisation, locks, GC, kernel "
 		  "and other; or of who owns them, by the rules of --owners. If it is not given, "
-		  "of functions, which have their owner, if there are such rules; those for "
-		  "services hold there only with service= or by=service." },
+		  "of functions, which have their owner, if there are such rules. Of those that "
+		  "are of several, by rules for services, it is the owner of those services "
+		  "that take most of it." },
 	{ .name = "function",
 	  .kind = PARAM_TEXT,
 	  .help = "Only this function, by its whole name, or this group; with by=service, which "

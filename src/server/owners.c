@@ -8,6 +8,7 @@
 #include "base/regex.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "store/store.h"
 
 enum { MAX_RULES = 256, MAX_BYTES = 1000, MAX_NAME_BYTES = 100 };
 
@@ -153,17 +154,6 @@ static bool holds_for(const struct rule *r, struct str service)
 	return !r->service || (service.n && regex_match(r->service, service));
 }
 
-struct str owners_find(struct owners *o, struct str service, struct str function)
-{
-	for (size_t i = 0; i < o->rules.n; i++) {
-		const struct rule *r = &o->rules.at[i];
-
-		if ((!r->function || regex_match(r->function, function)) && holds_for(r, service))
-			return r->owner;
-	}
-	return NO_OWNER;
-}
-
 static bool same_class(const void *ctx, uint32_t index)
 {
 	const struct class *like = ctx;
@@ -211,4 +201,62 @@ struct str group_owner(void *ctx, struct str function, struct str file, struct s
 		    (!o->rules.at[i].function || regex_match(o->rules.at[i].function, function)))
 			return o->rules.at[i].owner;
 	return NO_OWNER;
+}
+
+/* ---- of functions that are in services of several kinds */
+
+struct owned {
+	struct str owner;
+	double flat, cum;
+};
+
+static int by_owner(const void *a, const void *b)
+{
+	return str_cmp(((const struct owned *)a)->owner, ((const struct owned *)b)->owner);
+}
+
+/* By what it takes itself; by what it calls, if it does nothing else. */
+static int heaviest_first(const void *a, const void *b)
+{
+	const struct owned *x = a, *y = b;
+
+	if (x->flat != y->flat)
+		return x->flat < y->flat ? 1 : -1;
+	if (x->cum != y->cum)
+		return x->cum < y->cum ? 1 : -1;
+	return by_owner(a, b);
+}
+
+/* Those of one owner become one. */
+static size_t join_owned(struct owned *all, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(all, n, sizeof(*all), by_owner);
+	for (size_t i = 1; i < n; i++) {
+		if (!str_eq(all[kept].owner, all[i].owner)) {
+			all[++kept] = all[i];
+			continue;
+		}
+		all[kept].flat += all[i].flat;
+		all[kept].cum += all[i].cum;
+	}
+	return n ? kept + 1 : 0;
+}
+
+struct str *owners_of_parts(struct arena *a, struct str function,
+			    const struct store_top_part *parts, size_t n, size_t *nowners)
+{
+	struct owned *all = arena_many(a, n, struct owned);
+	struct str *owners;
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = (struct owned){ group_owner(parts[i].ctx, function, STR(""), STR("")),
+					 parts[i].flat, parts[i].cum };
+	*nowners = n = join_owned(all, n);
+	qsort(all, n, sizeof(*all), heaviest_first);
+	owners = arena_many(a, n, struct str);
+	for (size_t i = 0; i < n; i++)
+		owners[i] = all[i].owner;
+	return owners;
 }

@@ -404,7 +404,13 @@ def owners(server):
         equal((server.get("stats")["owners"], own.get("stats")["owners"]), (0, 3))
         equal(any("owner" in r for r in server.get("top", type="cpu", **DAY)["rows"]), False)
         functions = own.get("top", type="cpu", **DAY)["rows"]
-        equal({r["function"]: r["owner"] for r in functions}, {"rec": "core", "a": "team \u00fc", "b": "team \u00fc", "c": "(no owner)", "main": "(no owner)"})
+        by = {}
+        for r in own.get("top", type="cpu", by="service", **DAY)["rows"]:
+            by.setdefault(r["function"], []).append((-r["cores"], -r["cum"], r["owner"]))
+        want = {f: list(dict.fromkeys(owner for _, _, owner in sorted(rows))) for f, rows in by.items()}
+        equal({r["function"]: [r["owner"], *r.get("other_owners", [])] for r in functions}, want)
+        equal({r["function"]: r["owners"] for r in functions}, {f: len(o) for f, o in want.items()})
+        equal((want["rec"], sorted(want["c"]), sorted(want["a"])), (["core"], ["(no owner)", "storage"], ["storage", "team \u00fc"]))
         equal({r["owner"] for r in own.get("top", type="cpu", service="db", **DAY)["rows"]}, {"core", "storage"})
         by = {(r["function"], r["by"]): r["owner"] for r in own.get("top", type="cpu", by="service", **DAY)["rows"]}
         equal((by["c", "db"], by["c", "web"], by["rec", "db"]), ("storage", "(no owner)", "core"))

@@ -46,7 +46,6 @@ static void read_owners(struct str rules)
 
 	if (!o)
 		return;
-	owners_find(o, STR("web"), STR("main.run"));
 	group_owner(owners_of_service(o, STR("web")), STR("main.run"), STR(""), STR(""));
 	owners_free(o);
 }

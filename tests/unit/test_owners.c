@@ -2,7 +2,7 @@
 
 #include "test.h"
 
-#include "base/arena.h"
+#include "store/store.h"
 
 static struct owners *rules(const char *text)
 {
@@ -14,18 +14,17 @@ static struct owners *rules(const char *text)
 	return o;
 }
 
+static struct str owner_of(struct owners *o, const char *service, struct str function)
+{
+	return group_owner(owners_of_service(o, str_of(service)), function, STR(""), STR(""));
+}
+
 static void expect(struct owners *o, const char *service, const char *function, const char *owner)
 {
-	struct str found = owners_find(o, str_of(service), str_of(function));
+	struct str found = owner_of(o, service, str_of(function));
 
 	if (!str_eq(found, str_of(owner)))
 		fail_msg("%s of %s: %.*s, not %s", function, service, STR_ARG(found), owner);
-	/* As a group, the same. */
-	if (*service) {
-		found = group_owner(owners_of_service(o, str_of(service)), str_of(function),
-				    STR(""), STR(""));
-		assert_true(str_eq(found, str_of(owner)));
-	}
 }
 
 TEST(the_first_rule_that_fits_counts)
@@ -69,6 +68,41 @@ TEST(services_with_the_same_rules_are_one)
 	owners_free(o);
 }
 
+TEST(of_several_owners_the_heaviest_is_the_first)
+{
+	struct owners *o = rules("all=^free$\na@^a\nb@^b\na@^x");
+	struct store_top_part parts[] = { { owners_of_service(o, STR("a")), 1, 9 },
+					  { owners_of_service(o, STR("b")), 2, 0 },
+					  { owners_of_service(o, STR("c")), 0, 8 },
+					  { owners_of_service(o, STR("x")), 1.5, 1 },
+					  { owners_of_service(o, STR("xb")), 0, 7 } };
+	struct arena a = { 0 };
+	struct str *found;
+	size_t n;
+
+	found = owners_of_parts(&a, STR("f"), parts, 5, &n);
+	assert_int_equal(n, 3);
+	assert_true(str_eq(found[0], STR("a"))); /* those of two kinds of services together */
+	assert_true(str_eq(found[1], STR("b")));
+	assert_true(str_eq(found[2], NO_OWNER));
+	found = owners_of_parts(&a, STR("free"), parts, 5, &n);
+	assert_int_equal(n, 1);
+	assert_true(str_eq(found[0], STR("all")));
+	found = owners_of_parts(&a, STR("f"), parts + 1, 1, &n);
+	assert_int_equal(n, 1);
+	assert_true(str_eq(found[0], STR("b")));
+	owners_of_parts(&a, STR("f"), parts, 0, &n);
+	assert_int_equal(n, 0);
+	/* What takes nothing itself is told by what it calls. */
+	parts[0].flat = parts[1].flat = parts[3].flat = 0;
+	parts[2].cum = 100;
+	found = owners_of_parts(&a, STR("f"), parts, 5, &n);
+	assert_int_equal(n, 3);
+	assert_true(str_eq(found[0], NO_OWNER));
+	arena_release(&a);
+	owners_free(o);
+}
+
 static void refuse(struct str text, const char *why)
 {
 	struct err e;
@@ -105,10 +139,8 @@ TEST(hostile_patterns_end)
 	char name[5000];
 
 	memset(name, 'a', sizeof(name));
-	assert_true(
-		str_eq(owners_find(o, STR("web"), (struct str){ name, sizeof(name) }), NO_OWNER));
+	assert_true(str_eq(owner_of(o, "web", (struct str){ name, sizeof(name) }), NO_OWNER));
 	memset(name, 'x', sizeof(name));
-	assert_true(
-		str_eq(owners_find(o, STR("web"), (struct str){ name, sizeof(name) }), NO_OWNER));
+	assert_true(str_eq(owner_of(o, "web", (struct str){ name, sizeof(name) }), NO_OWNER));
 	owners_free(o);
 }

@@ -195,7 +195,9 @@ await test("owners: a column of functions, and rows of owners; in the URL", asyn
 	await open(`${url}fleet?type=cpu&${WINDOW}`);
 	equal([await page.locator("th", { hasText: "Owner" }).count(), await field("Show").locator("option").allTextContents()], [0, ["functions", "packages", "modules", "what they do"]]);
 	await open(`${owned}fleet?type=cpu&${WINDOW}`);
-	equal(Object.fromEntries((await column("Owner")).filter(([name]) => ["copy", "parse", "main"].includes(name))), { copy: "storage", parse: "<b>web</b>", main: "(no owner)" });
+	equal(Object.fromEntries((await column("Owner")).filter(([name]) => ["copy", "parse", "main"].includes(name))), { copy: "storage", parse: "<b>web</b> + 1", main: "(no owner) + 1" });
+	await page.locator("tbody tr", { hasText: "parse" }).locator("summary", { hasText: "<b>web</b> + 1" }).click();
+	equal(await page.locator("details[open] li").allTextContents(), ["data & jobs"]);
 	await axe("owners");
 	await shoot("owners");
 	await field("Show").focus();

@@ -33,6 +33,17 @@ function costText(cores, price) {
 	return cost >= 100 ? formatCount(Math.round(cost)) : cost.toFixed(2);
 }
 
+/** The heaviest; others if services that have it are of others. */
+function ownerCell({ owner, owners, other_owners: others = [] }) {
+	const name = cleanName(owner, 80);
+
+	if (owners < 2)
+		return name;
+	return h("details", {}, h("summary", {}, `${name} + ${formatCount(owners - 1)}`),
+		h("ul", { class: "row-list" }, others.map(other => h("li", {}, cleanName(other, 80)))),
+		owners - 1 > others.length ? h("p", { class: "muted" }, `and ${formatCount(owners - 1 - others.length)} more`) : "");
+}
+
 function mountFleetTop(element, ctx) {
 	const span = spanField(ctx, TOP_SPAN),
 		service = nameField(ctx, "Service", "service", "all services"),
@@ -96,7 +107,7 @@ function mountFleetTop(element, ctx) {
 			const { rows, unit } = await ctx.api.get("top", { ...params(), function: row.function, by: "service", sort: "cores", limit: TOP_SERVICES });
 
 			clear(list).append(
-				h("ul", { class: "row-services" }, rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type, st: ctx.state.st, fn: ctx.state.group ? undefined : row.function }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, unit)}`))),
+				h("ul", { class: "row-list" }, rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type, st: ctx.state.st, fn: ctx.state.group ? undefined : row.function }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, unit)}`))),
 				row.services > rows.length ? h("p", { class: "muted" }, `and ${formatCount(row.services - rows.length)} more`) : ""
 			);
 		}
@@ -126,7 +137,7 @@ function mountFleetTop(element, ctx) {
 				? plainTable("Fleet top", heads, rows.map(row => [
 						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1), ...(isPriced ? [costText(row.cores, state.price)] : []),
 						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
-						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isOwned ? [cleanName(row.owner, 80)] : []), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
+						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isOwned ? [ownerCell(row)] : []), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
 				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it."))
 		);

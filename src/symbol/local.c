@@ -266,6 +266,45 @@ static void put_all_frames(struct naming *s)
 	profile_names_end(names);
 }
 
+/* What is wrong with the file that a mapping names. */
+static void explain_file(struct naming *s, const struct mapping *m, struct buf *out)
+{
+	uint32_t at = binary_for(s, m->file);
+	const struct binary *b = &s->binaries.at[at];
+	struct object_place place = place_of(s->p, m);
+	struct err e = b->error;
+
+	if (!b->is_open || !object_check_base(&b->object, b->path, &place, &e))
+		buf_puts(out, e.text);
+	else if (b->object.build_id.n)
+		buf_printf(out, "%s is another build, %.*s", b->path, STR_ARG(b->object.build_id));
+	else
+		buf_printf(out, "%s cannot be read", b->path);
+}
+
+/* And where another one was looked for, in which it could be put; see locate.c. */
+static void explain_search(const struct naming *s, const struct mapping *m, struct buf *out)
+{
+	const char *path = s->params->symbolizer.binary_path;
+	struct str file = profile_str(s->p, m->file), id = profile_str(s->p, m->build_id);
+	struct str base = path_base(file);
+	bool is_set = path && *path;
+
+	if (is_set)
+		buf_printf(out, "; looked for it below PPROF_BINARY_PATH=%s", path);
+	else
+		buf_puts(out, "; looked for it below $HOME/pprof/binaries");
+	buf_puts(out, ", as ");
+	if (id.n)
+		buf_printf(out, "%.*s/%.*s, ", STR_ARG(id), STR_ARG(base));
+	buf_str(out, base);
+	if (base.n < file.n)
+		buf_printf(out, ", %s%.*s", *file.p == '/' ? "." : "", STR_ARG(file));
+	buf_puts(out, ". ");
+	buf_puts(out,
+		 is_set ? "Put it there." : "Set PPROF_BINARY_PATH to a directory that has it.");
+}
+
 /* Why the mapping's locations may have no names, and what to do about it. */
 static const char *reason_for(struct naming *s, uint32_t mapping)
 {
@@ -273,12 +312,14 @@ static const char *reason_for(struct naming *s, uint32_t mapping)
 	struct buf text = { 0 };
 	char *reason;
 
-	if (at == NO_FILE || !s->binaries.at[at].symbolizer)
-		return "there is no such file here, or it is of another build. Set "
-		       "PPROF_BINARY_PATH to a directory that has it.";
-	symbolizer_explain(s->binaries.at[at].symbolizer, &text);
-	buf_puts(&text, ". Install its debug package, set DEBUGINFOD_URLS, or set "
-			"PPROF_BINARY_PATH to a directory with the unstripped file.");
+	if (at == NO_FILE || !s->binaries.at[at].symbolizer) {
+		explain_file(s, &s->p->mappings[mapping], &text);
+		explain_search(s, &s->p->mappings[mapping], &text);
+	} else {
+		symbolizer_explain(s->binaries.at[at].symbolizer, &text);
+		buf_puts(&text, ". Install its debug package, set DEBUGINFOD_URLS, or set "
+				"PPROF_BINARY_PATH to a directory with the unstripped file.");
+	}
 	reason = str_dup(s->a, buf_view(&text));
 	buf_release(&text);
 	return reason;

@@ -174,10 +174,43 @@ TEST(missing_files_and_reasons)
 		"Try setting PPROF_BINARY_PATH to the search path for local binaries.\n");
 	profile_explain_names(&x.p, reasons, &out);
 	buf_char(&out, '\0');
-	assert_string_equal(out.p, "No names for 2 addresses in /no/such/prog: there is no such "
-				   "file here, or it is of another build. Set PPROF_BINARY_PATH "
-				   "to a directory that has it.\n");
+	assert_string_equal(
+		out.p,
+		"No names for 2 addresses in /no/such/prog: stat /no/such/prog: no such file or "
+		"directory; looked for it below $HOME/pprof/binaries, as prog, "
+		"./no/such/prog. Set PPROF_BINARY_PATH to a directory that has it.\n");
 	buf_release(&out);
+	teardown(&x);
+}
+
+TEST(another_build_and_its_reason)
+{
+	const char *reasons[2] = { 0 };
+	struct symbolize_params params = { .symbolizer.binary_path = "/bin:/opt",
+					   .threads = 1,
+					   .reasons = reasons };
+	struct fixture x;
+
+	setup(&x, "prog", "1234");
+	symbolize(&x, &params);
+	assert_non_null(strstr(reasons[0], "prog is another build, "));
+	assert_non_null(
+		strstr(reasons[0],
+		       "below PPROF_BINARY_PATH=/bin:/opt, as 1234/prog, prog. Put it there."));
+	teardown(&x);
+}
+
+/* Its file was not looked at before. */
+TEST(a_reason_for_a_mapping_with_some_names)
+{
+	const char *reasons[2] = { 0 };
+	struct fixture x;
+
+	setup(&x, "/no/such/prog", "");
+	x.mappings[0].has_functions = true;
+	symbolize(&x, &(struct symbolize_params){ .threads = 1, .reasons = reasons });
+	assert_string_equal(x.warnings.p, "");
+	assert_non_null(strstr(reasons[0], "stat /no/such/prog: no such file"));
 	teardown(&x);
 }
 

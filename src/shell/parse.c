@@ -218,18 +218,20 @@ static void apply_words(struct shell_request *q, struct arena *a, const struct w
 		q->options.nodecount = 10;
 }
 
-/* Cuts "| command" off the line: a bar that follows white space, which no sensible regular
- * expression begins with. */
-static bool take_pipe(struct shell_request *q, struct arena *a, struct str *line, struct err *e)
+/* Cuts ">| command" off the line, and "| command" unless a bar is only a regular expression, as it
+ * is in pprof's scripts: a bar that follows white space, which no sensible one begins with. */
+static bool take_pipe(const struct shell_parser *p, struct shell_request *q, struct arena *a,
+		      struct str *line, struct err *e)
 {
 	struct str rest = *line, word;
 
 	while ((word = shell_word(&rest)).n) {
 		size_t at = (size_t)(word.p - line->p);
+		size_t n = str_has_prefix(word, STR(">|")) ? 2 : p->has_pipes && *word.p == '|';
 
-		if (*word.p != '|' || !at)
+		if (!n || !at)
 			continue;
-		q->pipe = str_dup(a, str_trim(str_from(*line, at + 1)));
+		q->pipe = str_dup(a, str_trim(str_from(*line, at + n)));
 		line->n = at;
 		return *q->pipe || err_set(e, ERR_USAGE, "expected a command after |");
 	}
@@ -243,7 +245,7 @@ static bool take_command(struct shell_parser *p, struct arena *a, struct str lin
 	struct words w = { 0 };
 	bool ok;
 
-	if (p->has_pipes && !take_pipe(q, a, &line, e))
+	if (!take_pipe(p, q, a, &line, e))
 		return false;
 	name = shell_word(&line);
 	digits = tail_digits(name);

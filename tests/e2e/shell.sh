@@ -31,6 +31,7 @@ same() {
 	shell "$lines" && "$KILN" -compact_labels "$@" worked_a.pb | diff - "$tmp/out"
 }
 no_prompt() { shell 'top\n' && ! grep -q '(pprof)' "$tmp/out" "$tmp/all"; }
+scripts_have_pipes() { shell 'top 2 >| wc -l\ntraces >|head -n 3\n' && [ "$(head -n 1 "$tmp/out")" -gt 3 ] && [ "$(wc -l <"$tmp/out")" = 4 ]; }
 no_bar_is_a_pipe() { shell 'top 2 | cat\n' && grep -q '^   focus=||cat$' "$tmp/out"; }
 long_line() {
 	{ head -c 3000000 /dev/zero | tr '\0' x; printf '\ncum=true\n'; head -c 900000 /dev/zero | tr '\0' ' '; echo top; } |
@@ -93,6 +94,7 @@ check "the last line needs no end" no_end_of_line
 check "quit ends it" quits
 check "a report goes to a file" to_file
 check "a full disk is told" full_disk
-check "a script has no pipes, as in pprof" no_bar_is_a_pipe
+check "a script's bar is no pipe, as in pprof" no_bar_is_a_pipe
+check "but >| is" scripts_have_pipes
 check "a line of any length" long_line
 echo "1..$n"

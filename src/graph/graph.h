@@ -219,6 +219,8 @@ struct path_params {
  * numbers by name_of. If stopped, the tree is of no use. */
 void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side *sides,
 		    size_t nsides, const struct path_params *params);
+/* What each path weighs by itself: without its callees, and without what was left out. */
+int64_t *path_tree_own(struct arena *a, const struct path_tree *t, bool before);
 
 /* Nodes of the profile's frames, out of the memo if the parameters have one. */
 void graph_frames(struct arena *a, struct frames *f, const struct profile *p,

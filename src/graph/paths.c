@@ -636,6 +636,22 @@ void path_tree_grow(struct arena *a, struct path_tree *t, const struct path_side
 	release(&b);
 }
 
+int64_t *path_tree_own(struct arena *a, const struct path_tree *t, bool before)
+{
+	int64_t *own = arena_many(a, t->npaths, int64_t);
+
+	for (uint32_t i = t->npaths; i-- > 0;) {
+		const struct path *p = &t->paths[i];
+		int64_t all = before ? p->before : p->now;
+		int64_t lost = before ? p->lost_before : p->lost_now;
+
+		own[i] = int_add(own[i], int_add(all, int_neg(lost)));
+		if (i)
+			own[p->parent] = int_add(own[p->parent], int_neg(all));
+	}
+	return own;
+}
+
 void path_tree_build(struct arena *a, struct path_tree *t, const struct profile *p,
 		     const struct graph_params *params)
 {

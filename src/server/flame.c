@@ -16,25 +16,6 @@ static void grow(struct flame *f, struct report_run *r, uint32_t max_paths, doub
 					      .stop = r->params->stop });
 }
 
-static void count_own(struct flame *f, struct arena *a)
-{
-	uint32_t n = f->tree.npaths;
-
-	f->own_now = arena_many(a, n, int64_t);
-	f->own_before = arena_many(a, n, int64_t);
-	for (uint32_t i = n; i-- > 0;) {
-		const struct path *p = &f->tree.paths[i];
-
-		f->own_now[i] = int_add(f->own_now[i], int_add(p->now, int_neg(p->lost_now)));
-		f->own_before[i] =
-			int_add(f->own_before[i], int_add(p->before, int_neg(p->lost_before)));
-		if (!i)
-			continue;
-		f->own_now[p->parent] = int_add(f->own_now[p->parent], int_neg(p->now));
-		f->own_before[p->parent] = int_add(f->own_before[p->parent], int_neg(p->before));
-	}
-}
-
 static void add_name(struct flame *f, const struct report_run *r, uint32_t frame)
 {
 	struct buf text = { 0 };
@@ -70,6 +51,7 @@ void flame_grow(struct flame *f, struct report_run *r, uint32_t max_paths, doubl
 	grow(f, r, max_paths, fraction);
 	if (stop_asked(r->params->stop))
 		return;
-	count_own(f, r->a);
+	f->own_now = path_tree_own(r->a, &f->tree, false);
+	f->own_before = path_tree_own(r->a, &f->tree, true);
 	make_names(f, r);
 }

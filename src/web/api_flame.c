@@ -266,26 +266,9 @@ static uint64_t positive(int64_t v)
 	return v > 0 ? (uint64_t)v : 0;
 }
 
-/* What a path weighs without its callees, by path. */
-static int64_t *own_weights(struct flame *f, bool before)
-{
-	int64_t *own = arena_many(f->a, f->tree.npaths, int64_t);
-
-	for (uint32_t i = f->tree.npaths; i-- > 0;) {
-		const struct path *p = &f->tree.paths[i];
-		int64_t all = before ? p->before : p->now;
-		int64_t lost = before ? p->lost_before : p->lost_now;
-
-		own[i] = int_add(own[i], int_add(all, int_neg(lost)));
-		if (i)
-			own[p->parent] = int_add(own[p->parent], int_neg(all));
-	}
-	return own;
-}
-
 static void put_side(struct flame *f, bool before)
 {
-	const int64_t *own = own_weights(f, before);
+	const int64_t *own = path_tree_own(f->a, &f->tree, before);
 
 	for (uint32_t i = 0; i < f->tree.npaths; i++)
 		put_varint(f->out, positive(own[f->order[i]]));

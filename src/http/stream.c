@@ -17,13 +17,19 @@ enum {
 struct http_stream {
 	struct http_server *server;
 	struct exchange *exchange; /* NULL: not yet, or it is over */
-	struct buf unread;
+	struct buf text;
+	size_t nread; /* of the text */
 	size_t max_unread;
 	bool has_writer, has_reply; /* references */
 	bool is_suspended, is_ended, is_cut;
 };
 
 /* ---- with the lock */
+
+static size_t unread(const struct http_stream *s)
+{
+	return s->text.n - s->nread;
+}
 
 static void wake(struct http_stream *s)
 {
@@ -35,7 +41,7 @@ static void wake(struct http_stream *s)
 static void cut(struct http_stream *s)
 {
 	s->is_cut = true;
-	s->unread.n = 0;
+	s->text.n = s->nread = 0;
 	/* It may be waiting for the peer to read. */
 	if (s->exchange)
 		shutdown(s->exchange->peer->fd, SHUT_RDWR);
@@ -46,18 +52,22 @@ static void free_unused(struct http_stream *s)
 {
 	if (s->has_writer || s->has_reply)
 		return;
-	buf_release(&s->unread);
+	buf_release(&s->text);
 	free(s);
 }
 
 static ssize_t take_unread(struct http_stream *s, char *to, size_t room)
 {
-	size_t n = s->unread.n < room ? s->unread.n : room;
+	size_t n = unread(s) < room ? unread(s) : room;
 
-	memcpy(to, s->unread.p, n);
-	s->unread.n -= n;
-	memmove(s->unread.p, s->unread.p + n, s->unread.n);
-	peer_renew_deadline(s->server, s->exchange->peer, s->unread.n);
+	memcpy(to, s->text.p + s->nread, n);
+	s->nread += n;
+	/* A stream may be silent for long, and there are many. */
+	if (!unread(s)) {
+		buf_release(&s->text);
+		s->nread = 0;
+	}
+	peer_renew_deadline(s->server, s->exchange->peer, unread(s));
 	return (ssize_t)n;
 }
 
@@ -66,6 +76,18 @@ static void suspend(struct http_stream *s)
 	s->server->mhd.suspend(s->exchange->connection);
 	s->exchange->peer->deadline_ms = 0;
 	s->is_suspended = true;
+}
+
+/* What was read makes room. */
+static void add_text(struct http_stream *s, struct str bytes)
+{
+	size_t n = unread(s);
+
+	if (s->nread && n)
+		memmove(s->text.p, s->text.p + s->nread, n);
+	s->text.n = n;
+	s->nread = 0;
+	buf_str(&s->text, bytes);
 }
 
 /* ---- the writer's side */
@@ -87,17 +109,27 @@ bool http_stream_write(struct http_stream *s, struct str bytes)
 
 	pthread_mutex_lock(&server->lock);
 	ok = s->has_reply && !s->is_cut && !s->is_ended;
-	if (ok && bytes.n > s->max_unread - s->unread.n) {
+	if (ok && bytes.n > s->max_unread - unread(s)) {
 		server->stats.nlate++;
 		cut(s);
 		ok = false;
 	}
 	if (ok) {
-		buf_str(&s->unread, bytes);
+		add_text(s, bytes);
 		wake(s);
 	}
 	pthread_mutex_unlock(&server->lock);
 	return ok;
+}
+
+size_t http_stream_unread(struct http_stream *s)
+{
+	size_t n;
+
+	pthread_mutex_lock(&s->server->lock);
+	n = unread(s);
+	pthread_mutex_unlock(&s->server->lock);
+	return n;
 }
 
 void http_stream_end(struct http_stream *s)
@@ -124,7 +156,7 @@ static ssize_t read_stream(void *stream, uint64_t at, char *to, size_t room)
 	pthread_mutex_lock(&s->server->lock);
 	if (s->is_cut)
 		n = MHD_CONTENT_READER_END_WITH_ERROR;
-	else if (s->unread.n)
+	else if (unread(s))
 		n = take_unread(s, to, room);
 	else if (s->is_ended)
 		n = MHD_CONTENT_READER_END_OF_STREAM;

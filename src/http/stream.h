@@ -26,6 +26,8 @@ struct http_stream;
 struct http_stream *http_stream_new(const struct http_call *c, size_t max_unread_bytes);
 /* False: nobody reads it any more. */
 bool http_stream_write(struct http_stream *s, struct str bytes);
+/* How much of what was written it has not taken yet: who writes much may wait for that. */
+size_t http_stream_unread(struct http_stream *s);
 /* The peer gets what was written, and the end of it. */
 void http_stream_end(struct http_stream *s);
 

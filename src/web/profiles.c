@@ -190,6 +190,14 @@ static struct loaded *loaded_new(const struct session *s, const char *name)
 	return l;
 }
 
+/* With the lock: one of the owners that are free. */
+static void take_owner(struct profiles *t, struct loaded *l)
+{
+	l->functions = t->functions;
+	l->owner = (unsigned)__builtin_ctz(~t->owners);
+	t->owners |= 1u << l->owner;
+}
+
 /* Takes over the session, unless there are too many already; then it is NULL. */
 static struct loaded *add(struct profiles *t, struct session *s, const char *name, struct str key,
 			  const struct analyze_options *o)
@@ -201,9 +209,7 @@ static struct loaded *add(struct profiles *t, struct session *s, const char *nam
 		l = loaded_new(s, name);
 		l->id = t->next_id++;
 		l->last_used = ++t->clock;
-		l->functions = t->functions;
-		l->owner = (unsigned)__builtin_ctz(~t->owners);
-		t->owners |= 1u << l->owner;
+		take_owner(t, l);
 		l->holders++;
 		if (key.p) { /* from now on others find it */
 			l->key = str_dup(&l->arena, key);
@@ -229,6 +235,13 @@ struct loaded *profiles_hold(struct profiles *t, uint32_t id)
 	return found;
 }
 
+static void give_back(const struct profiles *t, struct loaded *l)
+{
+	if (t->give)
+		t->give(t->ctx, l->bytes);
+	loaded_free(l);
+}
+
 void profiles_drop(struct profiles *t, struct loaded *l)
 {
 	bool is_last;
@@ -244,9 +257,7 @@ void profiles_drop(struct profiles *t, struct loaded *l)
 	pthread_mutex_lock(&t->lock);
 	t->owners &= ~(1u << l->owner); /* not before nothing is its own any more */
 	pthread_mutex_unlock(&t->lock);
-	if (t->give)
-		t->give(t->ctx, l->bytes);
-	loaded_free(l);
+	give_back(t, l);
 }
 
 bool profiles_remove(struct profiles *t, uint32_t id)
@@ -284,6 +295,23 @@ struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int th
 }
 
 /* ---- those of a source */
+
+struct loaded *profiles_borrow(struct profiles *t, struct session *s, uint64_t bytes)
+{
+	struct loaded *l = loaded_new(s, "");
+	bool has_owner;
+
+	l->bytes = bytes;
+	pthread_mutex_lock(&t->lock);
+	has_owner = ~t->owners;
+	if (has_owner)
+		take_owner(t, l);
+	pthread_mutex_unlock(&t->lock);
+	if (has_owner)
+		return l;
+	give_back(t, l);
+	return NULL;
+}
 
 struct loaded *profiles_find(struct profiles *t, struct str key)
 {

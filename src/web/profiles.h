@@ -75,6 +75,9 @@ void loaded_describe(struct loaded *l, const struct analyze_options *o);
 /* One that belongs to somebody else, who keeps it as long. Held. */
 struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int threads,
 			     const char *name, const struct analyze_options *o);
+/* One that others do not find, and that takes no place of theirs. Takes over the session, and the
+ * bytes to give back. Held; NULL: too many are. */
+struct loaded *profiles_borrow(struct profiles *t, struct session *s, uint64_t bytes);
 /* The one with that key, held; NULL if there is none. */
 struct loaded *profiles_find(struct profiles *t, struct str key);
 /* Takes over the session, for `key`, and describes it. Closes another if there are too many; NULL

@@ -46,6 +46,34 @@ bool web_site_shed(struct site *s);
 size_t web_site_profiles(struct site *s);
 /* What the session takes, and what reports of it will. */
 uint64_t web_session_bytes(const struct session *s);
+
+/* ---- what a page is shown of profiles that come and go (feed.c) */
+
+/* A flame graph, or a table of functions, as what changes of it from one time to the next. For one
+ * thread at a time. */
+struct web_feed;
+enum web_feed_kind { WEB_FEED_FLAME, WEB_FEED_TOP };
+/* What one takes at most, with the text that was last put. */
+#define WEB_FEED_BYTES (UINT64_C(512) << 10)
+
+/* `sample_type` says which values; "": the usual. */
+struct web_feed *web_feed_new(enum web_feed_kind kind, struct str sample_type);
+void web_feed_free(struct web_feed *f);
+/* The page has nothing any more. */
+void web_feed_forget(struct web_feed *f);
+
+struct web_feed_source {
+	struct session *session; /* is taken over, whatever happens */
+	uint64_t bytes;		 /* the same: web_source.give */
+	const atomic_bool *stop;
+};
+/* Writes members of a JSON object, at most half of WEB_FEED_BYTES: what differs from the last time
+ * (see LiveUpdate in server/schemas.def). ERR_LIMIT: it cannot be made so short, or for now. */
+bool web_feed_put(struct web_feed *f, struct site *site, const struct web_feed_source *source,
+		  struct buf *out, struct err *e);
+
+/* ---- of both */
+
 /* Of every reply, for http_server_params. */
 extern const char *const web_headers[][2];
 /* A file of the pages by its name, such as "fleet.html"; 404 if there is none. */

@@ -68,6 +68,7 @@ struct endpoint {
 	const char *answer; /* name of a schema in schemas.def; NULL: no JSON */
 	bool takes_body;    /* that is no form */
 	const char *types;  /* of other content that it may answer with; blanks between them */
+	const char *event;  /* name of the schema of the data of events, if it answers with those */
 	const char *error;  /* name of the schema of errors; NULL: Error */
 	/* Writes the JSON of the answer, or answers by itself; then it does not matter what it
 	 * returns. */

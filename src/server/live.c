@@ -5,24 +5,32 @@
 #include "base/wait.h"
 #include "http/stream.h"
 #include "server/gate.h"
+#include "server/limits.h"
 #include "server/log.h"
+#include "server/viewer.h"
 
 #define SECOND INT64_C(1000000000)
+#define MILLISECOND INT64_C(1000000)
 enum {
 	TICK_MS = 500, /* so that is how often pages hear of something */
 	BEAT_MS = 15000,
 	MAX_AGE_MS = 15 * 60 * 1000,
-	MAX_UNREAD_BYTES = 16 << 10,
-	MIN_SLIDE_S = 2, /* a window that moves on has to be drawn again */
-	SLIDES = 30,	 /* in the time that a window has */
+	WAIT_TURN_MS = 100, /* for one of the queries' turns */
+	REST = 3,	    /* times as long as a drawing took, so that others have theirs */
+	MEMORY_PART = 8,    /* of that for requests, which streams may have */
+	MAX_UNREAD_BYTES = WEB_FEED_BYTES, /* of which an event is half */
+	MIN_SLIDE_S = 2,		   /* a window that moves on has to be drawn again */
+	SLIDES = 30,			   /* in the time that a window has */
 };
 
 struct watch {
 	struct arena arena; /* of what the request says */
 	struct request request;
 	struct http_stream *stream;
+	struct web_feed *feed;
+	struct str client;     /* whose turns it takes */
 	int64_t window, since; /* of these one is 0 */
-	int64_t start_ms, beat_ms, slide_at;
+	int64_t start_ms, beat_ms, rest_ms, slide_at;
 	uint64_t nputs; /* of the store, when it was last looked at */
 	struct store_id newest;
 	bool has_any, is_told;
@@ -47,6 +55,7 @@ struct live {
 static void watch_free(struct watch *w)
 {
 	http_stream_end(w->stream);
+	web_feed_free(w->feed);
 	selector_release(&w->request.selector);
 	arena_release(&w->arena);
 	free(w);
@@ -57,20 +66,25 @@ static int64_t window_start(const struct watch *w, int64_t now)
 	return w->since ? w->since : now - w->window;
 }
 
+/* Whole milliseconds, as the event has them: who asks for these times gets the same. */
+static struct store_query window_query(struct live *l, const struct watch *w, int64_t now)
+{
+	return (struct store_query){ .matchers = w->request.selector.matchers.at,
+				     .nmatchers = w->request.selector.matchers.n,
+				     .from = window_start(w, now) / MILLISECOND * MILLISECOND,
+				     .to = now / MILLISECOND * MILLISECOND,
+				     .stop = &l->is_stopping };
+}
+
 /* False: that cannot be told. */
-static bool find_newest(struct live *l, struct watch *w, int64_t now, bool *has_any,
+static bool find_newest(struct live *l, struct store_query query, bool *has_any,
 			struct store_meta *newest, struct arena *a)
 {
-	struct store_query query = { .matchers = w->request.selector.matchers.at,
-				     .nmatchers = w->request.selector.matchers.n,
-				     .from = window_start(w, now),
-				     .to = now,
-				     .limit = 1,
-				     .stop = &l->is_stopping };
 	struct store_meta *metas = NULL;
 	struct err e = { 0 };
 	size_t n = 0;
 
+	query.limit = 1;
 	if (!store_find(l->server->store, &query, a, &metas, &n, &e) && e.kind != ERR_NOTFOUND)
 		return false;
 	*has_any = n > 0;
@@ -79,20 +93,75 @@ static bool find_newest(struct live *l, struct watch *w, int64_t now, bool *has_
 	return true;
 }
 
-static bool tell(struct live *l, struct watch *w, int64_t now, const struct store_meta *newest)
+/* ---- events */
+
+static bool put_picture(struct live *l, struct watch *w, const struct store_query *query,
+			struct buf *out, struct err *e)
 {
-	struct buf event = { 0 };
+	struct session s = { .threads = 1 };
+	struct web_feed_source source = { .session = &s, .stop = &l->is_stopping };
+	struct store_merged merged;
 	bool ok;
 
-	buf_printf(&event, "event: update\ndata: {\"seconds\":%.3f",
-		   (double)(now - window_start(w, now)) / 1e9);
-	json_time(&event, "from", window_start(w, now) / 1000000 * 1000000);
-	json_time(&event, "to", now / 1000000 * 1000000);
-	json_time(&event, "newest", newest ? newest->created : 0);
-	buf_puts(&event, "}\n\n");
+	strings_init(&s.strings);
+	ok = store_merge(l->server->store, query, STORE_AS_TYPE, &s.arena, &s.strings, &merged, e);
+	if (ok) {
+		s.profile = merged.profile;
+		source.bytes = web_session_bytes(&s);
+		ok = viewer_take(l->server, source.bytes) ||
+		     err_set(e, ERR_LIMIT, "max-memory: there is none left to show this");
+	}
+	if (!ok) {
+		session_release(&s);
+		return false;
+	}
+	return web_feed_put(w->feed, l->server->site, &source, out, e);
+}
+
+static void put_problem(struct buf *event, const struct err *e)
+{
+	event->n = 0;
+	buf_puts(event, "event: problem\ndata: {\"error\":");
+	json_put(event, str_of(e->text));
+	buf_puts(event, "}\n\n");
+}
+
+static void put_update(struct live *l, struct watch *w, const struct store_query *query,
+		       const struct store_meta *newest, struct buf *event)
+{
+	struct err e = { 0 };
+	bool ok = true;
+
+	buf_printf(event, "event: update\ndata: {\"seconds\":%.3f",
+		   (double)(query->to - query->from) / 1e9);
+	json_time(event, "from", query->from);
+	json_time(event, "to", query->to);
+	json_time(event, "newest", newest ? newest->created : 0);
+	if (newest) {
+		buf_char(event, ',');
+		ok = put_picture(l, w, query, event, &e);
+	} else {
+		web_feed_forget(w->feed);
+	}
+	if (ok)
+		buf_puts(event, "}\n\n");
+	else
+		put_problem(event, &e);
+}
+
+static bool tell(struct live *l, struct watch *w, const struct store_query *query,
+		 const struct store_meta *newest)
+{
+	struct buf event = { 0 };
+	int64_t start = clock_now_ms();
+	bool ok;
+
+	put_update(l, w, query, newest, &event);
 	ok = http_stream_write(w->stream, buf_view(&event));
 	buf_release(&event);
 	w->is_told = true;
+	w->beat_ms = clock_now_ms();
+	w->rest_ms = start + TICK_MS + REST * (w->beat_ms - start);
 	pthread_mutex_lock(&l->lock);
 	l->nevents++;
 	pthread_mutex_unlock(&l->lock);
@@ -106,30 +175,54 @@ static int64_t slide_ns(const struct watch *w)
 	return slide > MIN_SLIDE_S * SECOND ? slide : MIN_SLIDE_S * SECOND;
 }
 
+/* What comes while a page is busy with the last event, or we were for long, is told together. */
+static bool may_be_told(const struct watch *w)
+{
+	return clock_now_ms() >= w->rest_ms && !http_stream_unread(w->stream);
+}
+
+/* What has to be drawn is a query as others are. False: it is over. */
+static bool tell_in_turn(struct live *l, struct watch *w, const struct store_query *query,
+			 const struct store_meta *newest, bool *is_told)
+{
+	struct turns *turns = l->server->limits->turns;
+	bool ok;
+
+	*is_told = !newest || turns_take(turns, w->client, WAIT_TURN_MS, &l->is_stopping);
+	if (!*is_told)
+		return true;
+	ok = tell(l, w, query, newest);
+	if (newest)
+		turns_give(turns, w->client);
+	return ok;
+}
+
 /* False: it is over. */
 static bool look(struct live *l, struct watch *w, uint64_t nputs, struct arena *a)
 {
 	int64_t now = time_now();
+	struct store_query query = window_query(l, w, now);
 	/* Profiles leave the window, and those whose times are ahead come into it. */
-	bool is_due = now >= w->slide_at, has_any, is_new;
+	bool is_due = now >= w->slide_at, has_any, is_new, is_told = true, ok = true;
 	struct store_meta newest;
 
-	if (nputs == w->nputs && !is_due)
+	if ((nputs == w->nputs && !is_due) || !may_be_told(w))
 		return true;
-	if (!find_newest(l, w, now, &has_any, &newest, a))
+	if (!find_newest(l, query, &has_any, &newest, a))
 		return true; /* the next time, maybe */
 	is_new = !w->is_told || has_any != w->has_any ||
 		 (has_any && memcmp(&newest.id, &w->newest, sizeof(newest.id)) != 0);
+	if (is_new || (is_due && has_any && w->window))
+		ok = tell_in_turn(l, w, &query, has_any ? &newest : NULL, &is_told);
+	if (!is_told)
+		return true; /* the same */
 	w->nputs = nputs;
 	w->has_any = has_any;
 	if (has_any)
 		w->newest = newest.id;
 	if (is_due || is_new)
 		w->slide_at = now + slide_ns(w);
-	if (!is_new && !(is_due && has_any && w->window))
-		return true;
-	w->beat_ms = clock_now_ms();
-	return tell(l, w, now, has_any ? &newest : NULL);
+	return ok;
 }
 
 /* Proxies shut what is silent, and a peer that has gone is found so. */
@@ -139,10 +232,40 @@ static bool beat(struct watch *w)
 
 	if (now - w->start_ms > MAX_AGE_MS)
 		return false;
-	if (now - w->beat_ms < BEAT_MS)
+	if (now - w->beat_ms < BEAT_MS || http_stream_unread(w->stream))
 		return true;
 	w->beat_ms = now;
 	return http_stream_write(w->stream, STR(": still here\n\n"));
+}
+
+/* ---- places */
+
+static bool has_place(const struct live *l)
+{
+	return l->has_thread && !atomic_load(&l->is_stopping) &&
+	       l->nopen < (size_t)l->server->options->max_live &&
+	       (l->nopen + 1) * WEB_FEED_BYTES <= l->server->limits->memory.total / MEMORY_PART;
+}
+
+static bool take_place(struct live *l)
+{
+	bool has_memory = viewer_take(l->server, WEB_FEED_BYTES), ok;
+
+	pthread_mutex_lock(&l->lock);
+	ok = has_memory && has_place(l);
+	l->nopen += ok;
+	pthread_mutex_unlock(&l->lock);
+	if (has_memory && !ok)
+		budget_give(&l->server->limits->memory, WEB_FEED_BYTES);
+	return ok;
+}
+
+static void give_place(struct live *l)
+{
+	budget_give(&l->server->limits->memory, WEB_FEED_BYTES);
+	pthread_mutex_lock(&l->lock);
+	l->nopen--;
+	pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- all of them */
@@ -151,9 +274,7 @@ static void close_watch(struct live *l, size_t i)
 {
 	watch_free(l->watches.at[i]);
 	l->watches.at[i] = l->watches.at[--l->watches.n];
-	pthread_mutex_lock(&l->lock);
-	l->nopen--;
-	pthread_mutex_unlock(&l->lock);
+	give_place(l);
 }
 
 static void look_at_all(struct live *l)
@@ -259,11 +380,21 @@ void live_count(struct live *l, size_t *nstreams, uint64_t *nevents)
 
 /* ---- new ones */
 
+static size_t count_open(struct live *l)
+{
+	uint64_t nevents;
+	size_t n;
+
+	live_count(l, &n, &nevents);
+	return n;
+}
+
 /* The request in memory of its own, which outlives the call. It has been read once, so that works.
  */
 static struct watch *watch_new(const struct request *q)
 {
 	struct watch *w = xcalloc(1, sizeof(*w));
+	char text[INET6_ADDRSTRLEN];
 	struct http_target target;
 	struct err e;
 
@@ -281,6 +412,11 @@ static struct watch *watch_new(const struct request *q)
 		free(w);
 		return NULL;
 	}
+	w->client = gate_client(q->c->http, text);
+	w->client.p = str_dup(&w->arena, w->client);
+	w->feed = web_feed_new(str_eq(request_text(q, "view"), STR("top")) ? WEB_FEED_TOP
+									   : WEB_FEED_FLAME,
+			       request_text(q, "sample_type"));
 	w->request.c = NULL; /* which is over soon */
 	w->window = request_int(&w->request, "window");
 	w->since =
@@ -289,25 +425,6 @@ static struct watch *watch_new(const struct request *q)
 		w->window = 0;
 	w->start_ms = w->beat_ms = clock_now_ms();
 	return w;
-}
-
-static bool take_place(struct live *l)
-{
-	bool ok;
-
-	pthread_mutex_lock(&l->lock);
-	ok = l->has_thread && !atomic_load(&l->is_stopping) &&
-	     l->nopen < (size_t)l->server->options->max_live;
-	l->nopen += ok;
-	pthread_mutex_unlock(&l->lock);
-	return ok;
-}
-
-static void give_place(struct live *l)
-{
-	pthread_mutex_lock(&l->lock);
-	l->nopen--;
-	pthread_mutex_unlock(&l->lock);
 }
 
 /* False: it is stopping. */
@@ -331,9 +448,9 @@ void live_add(struct live *l, struct request *q)
 
 	if (!take_place(l)) {
 		gate_refuse(q->c, 503, "max-live",
-			    "%lld pages are being told what is new, as many as --max-live allows; "
-			    "ask every now and then instead",
-			    (long long)l->server->options->max_live);
+			    "%zu pages are being told what is new, as many as --max-live and "
+			    "--max-memory allow; ask every now and then instead",
+			    count_open(l));
 		return;
 	}
 	w = watch_new(q);

@@ -1,10 +1,12 @@
-/* live.h - tells pages that what they show has changed: GET /api/1/live.
+/* live.h - tells pages what has changed of what they show: GET /api/1/live.
  *
  * A stream has a selection and a window of time that ends now. One thread looks for all of them,
- * twice a second and only if profiles have come or the window has moved on by much, and writes an
- * event of a hundred bytes; who gets it asks for what is new. So a stream costs neither a thread
- * nor work while nothing happens. Streams end after a while, as rights may have changed: pages come
- * again.
+ * twice a second and only if profiles have come or the window has moved on by much, draws the
+ * window and writes what differs from what the page has (web/feed.c). So a stream costs neither a
+ * thread nor work while nothing happens. A page that has not read the last event is told later, of
+ * all that came until then. A drawing takes a turn of the queries and memory of the requests, and
+ * each stream rests for longer than it took. Streams end after a while, as rights may have changed:
+ * pages come again.
  *
  * Threads: any number may add streams.
  */

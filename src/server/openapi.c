@@ -99,7 +99,14 @@ static void put_content(struct buf *out, const struct endpoint *endpoint)
 	for (; rest.n; more = true) {
 		struct str type = str_cut(&rest, ' ');
 
-		buf_printf(out, "%s\"%.*s\":{}", more ? "," : "", STR_ARG(type));
+		buf_printf(out, "%s\"%.*s\":{", more ? "," : "", STR_ARG(type));
+		if (endpoint->event)
+			buf_printf(out,
+				   "\"schema\":{\"type\":\"string\",\"contentMediaType\":"
+				   "\"application/json\",\"contentSchema\":{\"$ref\":"
+				   "\"#/components/schemas/%s\"}}",
+				   endpoint->event);
+		buf_char(out, '}');
 	}
 }
 

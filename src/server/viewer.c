@@ -159,23 +159,26 @@ static const char *bytes_text(struct arena *a, uint64_t n)
 	return copy;
 }
 
-/* Others that nobody looks at go first. */
+bool viewer_take(struct server *s, uint64_t bytes)
+{
+	while (!budget_take(&s->limits->memory, bytes, 0, NULL))
+		if (!web_site_shed(s->site))
+			return false;
+	return true;
+}
+
 static bool take_memory(struct call *c, uint64_t bytes)
 {
-	struct limits *l = c->server->limits;
+	uint64_t total = c->server->limits->memory.total;
 
-	while (!budget_take(&l->memory, bytes, 0, NULL)) {
-		if (web_site_shed(c->server->site))
-			continue;
-		gate_refuse(
-			c, bytes > l->memory.total ? 413 : 503, "max-memory",
-			"to show this takes some %s of memory, and --max-memory leaves %s to all "
-			"requests; %s",
-			bytes_text(c->arena, bytes), bytes_text(c->arena, l->memory.total),
-			bytes > l->memory.total ? "choose a shorter window" : "try again");
-		return false;
-	}
-	return true;
+	if (viewer_take(c->server, bytes))
+		return true;
+	gate_refuse(c, bytes > total ? 413 : 503, "max-memory",
+		    "to show this takes some %s of memory, and --max-memory leaves %s to all "
+		    "requests; %s",
+		    bytes_text(c->arena, bytes), bytes_text(c->arena, total),
+		    bytes > total ? "choose a shorter window" : "try again");
+	return false;
 }
 
 static bool load_into(struct loading *l, uint64_t *bytes, struct err *e)

@@ -7,5 +7,7 @@
 
 /* Makes server->site. Its profiles take their memory from server->limits. */
 void viewer_open(struct server *s);
+/* Memory of the requests'; profiles that nobody looks at are closed for it. */
+bool viewer_take(struct server *s, uint64_t bytes);
 
 #endif

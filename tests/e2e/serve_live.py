@@ -1,41 +1,99 @@
-"""GET /api/1/live: events as profiles come, how often, how many streams, and their end.
+"""GET /api/1/live: events as profiles come and what they draw, how often, how many streams, and their end.
 
 Prints TAP. Needs KILN in the environment.
 """
 import json
 import socket
 import time
+import urllib.parse
 
-from serve_lib import CPU, Server, check, done, equal, profile
+import jsonschema
+
+from serve_lib import CPU, HEAP, TMP, Server, check, done, equal, profile
 
 
 class Stream:
-    """A connection that reads events."""
+    """A connection that reads events, and applies them."""
 
-    def __init__(self, server, query, method="GET"):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-        self.socket.sendall(("%s /api/1/live?%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (method, query, server.port)).encode())
-        self.text = ""
-        self.head = self.upto("\r\n\r\n")
+    def __init__(self, server, query, method="GET", headers="", buffer=0):
+        self.socket = socket.socket()
+        if buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.settimeout(30)
+        self.socket.connect(("127.0.0.1", server.port))
+        self.socket.sendall(("%s /api/1/live?%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s\r\n" % (method, query, server.port, headers)).encode())
+        self.raw, self.text, self.is_over = b"", "", False
+        self.boxes, self.functions = {}, {}
+        while b"\r\n\r\n" not in self.raw:
+            self.raw += self.socket.recv(4096)
+        head, self.raw = self.raw.split(b"\r\n\r\n", 1)
+        self.head = head.decode()
+        self.unpack()
 
-    def upto(self, end):
-        while end not in self.text:
-            got = self.socket.recv(4096).decode()
-            if not got:
-                raise EOFError(self.text)
-            self.text += got
-        text, self.text = self.text.split(end, 1)
-        return text
+    def unpack(self):
+        """Chunks that are whole are text."""
+        while b"\r\n" in self.raw and not self.is_over:
+            size, rest = self.raw.split(b"\r\n", 1)
+            n = int(size, 16)
+            if len(rest) < n + 2:
+                return
+            self.text += rest[:n].decode()
+            self.raw = rest[n + 2:]
+            self.is_over = n == 0
+
+    def read(self):
+        got = self.socket.recv(1 << 16)
+        if not got:
+            raise EOFError(self.text)
+        self.raw += got
+        self.unpack()
+
+    def event(self):
+        """Its name and data."""
+        while "\n\n" not in self.text:
+            self.read()
+        text, self.text = self.text.split("\n\n", 1)
+        if text.startswith(":"):
+            return self.event()
+        name, data = text.split("\n", 1)
+        self.size = len(data)
+        return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
     def update(self):
-        """The next one's data."""
-        self.upto("event: update\ndata: ")
-        return json.loads(self.upto("\n\n"))
+        """The data of the next one."""
+        name, data = self.event()
+        equal(name, "update")
+        jsonschema.validate(data, SCHEMA)
+        if "reset" in data:
+            self.apply(data)
+        return data
+
+    def apply(self, data):
+        if data["reset"]:
+            self.boxes, self.functions = {0: (None, None, 0, 0)}, {}
+        self.functions.update((f[0], f[1]) for f in data["functions"])
+        for id in data["gone"]:
+            del self.boxes[id]
+        for id, parent, function, first, second in data["new"]:
+            assert id not in self.boxes and parent in self.boxes, data
+            self.boxes[id] = (parent, self.functions[function], first, second)
+        for id, first, second in data["changed"]:
+            self.boxes[id] = (*self.boxes[id][:2], first, second)
+
+    def stacks(self):
+        """{"main;copy": value} of what was drawn."""
+        def path(id):
+            parent, name = self.boxes[id][:2]
+            return (path(parent) + ";" if parent else "") + name
+
+        return {path(id): box[2] for id, box in self.boxes.items() if id and box[2]}
 
     def is_silent(self, seconds):
         self.socket.settimeout(seconds)
         try:
-            return not self.text.strip("\r\n") and not self.socket.recv(4096)
+            while not self.text.strip():
+                self.read()
+            return False
         except TimeoutError:
             return True
         finally:
@@ -45,8 +103,17 @@ class Stream:
         self.socket.close()
 
 
-def push(server, service="web", ago=1):
-    server.push(profile({"copy;main": (1, 10**7)}, CPU, time=time.time_ns() - ago * 10**9, duration=10**9), service=service, type="cpu")
+def push(server, service="web", ago=1, stacks=None, types=CPU, type="cpu"):
+    stacks = stacks or {"copy;main": (1, 10**7)}
+    got = server.push(profile(stacks, types, time=time.time_ns() - ago * 10**9, duration=10**9), service=service, type=type)
+    assert isinstance(got, dict), got
+
+
+def folded(server, event, **params):
+    """The same by another request."""
+    status, _, body = server.ask("/api/1/merge?" + urllib.parse.urlencode({"format": "folded", "from": event["from"], "to": event["to"], **params}))
+    equal(status, 200)
+    return {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in body.decode().splitlines())}
 
 
 def metric(server, name):
@@ -76,6 +143,7 @@ def tells_what_is_new():
     event = stream.update()
     assert event["from"] < event["newest"] < event["to"], event
     assert time.monotonic() - begin < 5
+    equal(stream.stacks(), {"main;copy": 10**7})
     equal(server.get("/api/1/profiles", service="web", **{"from": event["from"], "to": event["to"]})[1]["profiles"][0]["created"], event["newest"])
     stream.close()
 
@@ -94,6 +162,108 @@ def is_told_twice_a_second():
         pass
     assert 1 <= n <= 8, n
     stream.close()
+
+
+def sends_what_changes():
+    stream = Stream(server, "service=delta&type=cpu&window=5m")
+    equal("reset" in stream.update(), False)
+    push(server, "delta", stacks={"copy;main": (1, 10**7), "parse;main": (2, 2 * 10**7), "sort;run;main": (1, 10**7)})
+    event = stream.update()
+    equal((event["reset"], event["type"], event["unit"], event["total"], event["cut"]), (True, "cpu", "nanoseconds", 4 * 10**7, 0))
+    equal((len(event["new"]), event["gone"], {f[1] for f in event["functions"]}), (5, [], {"main", "copy", "parse", "run", "sort"}))
+    equal(stream.stacks(), folded(server, event, service="delta"))
+    push(server, "delta", stacks={"copy;main": (1, 10**7), "free;main": (1, 10**7)})
+    event = stream.update()
+    equal((event["reset"], event["total"], len(event["new"]), len(event["changed"]), event["gone"]), (False, 6 * 10**7, 1, 1, []))
+    equal([f[1] for f in event["functions"]], ["free"])
+    equal(stream.stacks(), folded(server, event, service="delta"))
+    stream.close()
+
+
+def subtracts_what_has_left():
+    push(server, "moves", ago=1, stacks={"old;main": (1, 10**7), "both;main": (1, 10**7)})
+    stream = Stream(server, "service=moves&type=cpu&window=10s")
+    stream.update()
+    push(server, "moves", ago=-3, stacks={"both;main": (1, 10**7), "new;main": (1, 10**7)})
+    seen = []
+    while len(seen) < 3:
+        event = stream.update()
+        stacks = stream.stacks()
+        equal(stacks, folded(server, event, service="moves"))
+        if stacks not in seen:
+            seen.append(stacks)
+    equal(seen[1], {"main;old": 10**7, "main;both": 2 * 10**7, "main;new": 10**7})
+    equal(seen[2], {"main;both": 10**7, "main;new": 10**7})
+    stream.close()
+
+
+def has_tables_and_other_values():
+    push(server, "heap", stacks={"a;main": (1, 100, 3, 30), "b;a;main": (2, 200, 5, 70)}, types=HEAP, type="heap")
+    for query, want in (("", {"main": (0, 100), "a": (30, 100), "b": (70, 70)}), ("&sample_type=alloc_space", {"main": (0, 300), "a": (100, 300), "b": (200, 200)})):
+        stream = Stream(server, "service=heap&type=heap&view=top&window=5m" + query)
+        event = stream.update()
+        equal((event["total"], event["unit"]), (want["main"][1], "bytes"))
+        equal({box[1]: box[2:] for id, box in stream.boxes.items() if id}, want)
+        stream.close()
+    # Memory in use is a mean, so that nothing is added.
+    stream = Stream(server, "service=heap&type=heap&window=5m")
+    stream.update()
+    push(server, "heap", ago=0, stacks={"a;main": (1, 100, 1, 10), "c;main": (1, 100, 4, 40)}, types=HEAP, type="heap")
+    event = stream.update()
+    equal(stream.stacks(), folded(server, event, service="heap"))
+    equal((event["total"], stream.stacks()["main;a"]), (75, 20))
+    stream.close()
+
+
+def tells_what_is_wrong():
+    stream = Stream(server, "service=heap&type=heap&window=5m&sample_type=nonsense")
+    name, data = stream.event()
+    equal(name, "problem")
+    assert "nonsense" in data["error"], data
+    stream.close()
+
+
+def is_bounded():
+    """Many boxes with long names, and all of them others each time."""
+    stream = Stream(server, "service=wide&type=cpu&window=5m")
+    stream.update()
+    for turn in range(3):
+        push(server, "wide", stacks={"%s%d_%d;main" % ("n" * 400, turn, i): (1, 10**7) for i in range(2000)})
+        event = stream.update()
+        assert stream.size < 260 << 10, stream.size
+        assert len(stream.boxes) <= 3001, len(stream.boxes)
+        equal(event["total"], (turn + 1) * 2000 * 10**7)
+        equal(sum(box[2] + box[3] for box in stream.boxes.values()), event["total"])
+    assert event["cut"] > 1000, event["cut"]
+    stream.close()
+
+
+def waits_for_who_is_slow():
+    """One that does not read gets the last of it, not all; and what it has is right."""
+    stream = Stream(server, "service=slow&type=cpu&window=5m", buffer=4096)
+    before = metric(server, "kiln_live_events_total")
+    # Half of each picture are new names, so that an event is some 100 kB.
+    for turn in range(12):
+        push(server, "slow", stacks={"%s%d;main" % ("n" * 200, (turn * 250 + i) % 1000): (1, 10**7) for i in range(500)})
+        time.sleep(0.6)
+    assert metric(server, "kiln_live_events_total") - before < 8, "events are kept for who does not read"
+    push(server, "slow", ago=0, stacks={"copy;main": (1, 10**9)})
+    event = stream.update()
+    while event.get("total") != 12 * 500 * 10**7 + 10**9:
+        event = stream.update()
+    assert stream.stacks() == folded(server, event, service="slow"), "it is not the same"
+    stream.close()
+
+
+def asks_who_it_is():
+    with open(TMP + "/tokens", "w") as f:
+        f.write("read reader-of-profiles r\nwrite writer-of-profiles w\n")
+    closed = Server("--tokens", TMP + "/tokens")
+    for token, want in ((None, 401), ("writer-of-profiles", 403), ("reader-of-profiles", 200)):
+        stream = Stream(closed, "window=1m", headers="Authorization: Bearer %s\r\n" % token if token else "")
+        equal(stream.head.split()[1], str(want))
+        stream.close()
+    closed.stop()
 
 
 def slides_and_gets_empty():
@@ -176,12 +346,22 @@ def ends_with_the_server():
     begin = time.monotonic()
     short.stop()
     assert time.monotonic() - begin < 10, time.monotonic() - begin
-    assert stream.upto("0\r\n\r\n") is not None
+    while not stream.is_over:
+        stream.read()
     stream.close()
 
 
 server = Server()
+document = server.get("/api/1/openapi.json")[1]
+SCHEMA = {**document["components"]["schemas"]["LiveUpdate"], "components": document["components"]}
 check("events tell what is new of the selection", tells_what_is_new)
+check("events have what changes of the flame graph", sends_what_changes)
+check("what has left the window is subtracted", subtracts_what_has_left)
+check("tables, other values, and means", has_tables_and_other_values)
+check("what cannot be drawn is told", tells_what_is_wrong)
+check("an event is not too large, whatever there is", is_bounded)
+check("who reads slowly is told less often", waits_for_who_is_slow)
+check("streams are for who may read", asks_who_it_is)
 check("not more than twice a second", is_told_twice_a_second)
 check("a window moves on until there is nothing in it", slides_and_gets_empty)
 check("all since a time", counts_from_a_time)

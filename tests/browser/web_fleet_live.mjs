@@ -83,6 +83,74 @@ await test("live: the server says when something has come", async () => {
 	await soon(async () => !(await stats()).isAsking, "a stream again");
 });
 
+await test("live: the events are what is drawn, and the same as what is asked for", async () => {
+	const asked = [],
+		note = request => /\/ui\/api\/|api\/1\/profiles/.test(request.url()) && asked.push(request.url());
+
+	page.on("request", note);
+	await open(`${url}live?service=web&type=cpu&win=5m`);
+	await soon(async () => (await stats()).nevents > 0, "a stream");
+	let { total } = await stats();
+
+	for (const [parse, copy] of [[3e9, 1e9], [1e9, 4e9]]) {
+		await send(parse, copy);
+		total += parse + copy + 1e9;
+		await soon(async () => (await stats()).total === total, "an event");
+	}
+	await page.getByRole("button", { name: "Top" }).click();
+	await soon(async () => (await stats()).rows === 5, "a table");
+	await page.getByRole("button", { name: "Flame" }).click();
+	await soon(async () => (await stats()).nodes === 6, "a flame graph");
+	equal(asked, []);
+	// What the viewer draws of the same time.
+	await page.keyboard.press("p");
+	await ready();
+	equal([asked.length > 0, (await stats()).total, (await stats()).nodes], [true, total, 6]);
+	page.off("request", note);
+});
+
+await test("live: what leaves the window is subtracted, and the zoom waits for its path", async () => {
+	const put = (stacks, age) => push(url, makeProfile(stacks, { type: ["cpu", "nanoseconds"], duration: 1e9 }), { service: "moves", type: "cpu", time: now() - age });
+
+	await put([[["main", "old", "deep"], 1e9], [["main", "both"], 2e9]], 1);
+	await open(`${url}live?service=moves&type=cpu&win=10s`);
+	equal((await stats()).total, 3e9);
+	await page.locator(".live-flame canvas").focus();
+	for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "Enter"])
+		await page.keyboard.press(key);
+	await ready();
+	equal((await stats()).zoom, "deep");
+	const path = await state("z");
+
+	await put([[["main", "both"], 5e9]], 0);
+	await soon(async () => (await stats()).total === 8e9, "more");
+	equal((await stats()).zoom, "deep");
+	await put([[["main", "both"], 7e9]], -3);
+	await soon(async () => (await stats()).nodes === 3, "the first has left");
+	equal([await state("z"), (await stats()).zoom, (await stats()).isAsking], [path, "main", false]);
+	await put([[["main", "old", "deep"], 4e9]], 0);
+	await soon(async () => (await stats()).zoom === "deep", "its path again");
+});
+
+await test("live: what cannot be drawn is told", async () => {
+	await open(`${url}live?service=web&type=cpu&win=5m&st=nonsense`);
+	await page.getByText(/nonsense/).first().waitFor();
+	trouble.length = 0; // the browser tells of it
+	await open(`${url}live?service=web&type=cpu&win=5m`);
+	equal((await stats()).total > 0, true);
+});
+
+await test("live: it is asked for when a stream ends", async () => {
+	const event = { seconds: 300, from: new Date(Date.now() - 3e5).toISOString(), to: new Date().toISOString(), newest: null };
+	let n = 0;
+
+	await page.route("**/api/1/live?*", route => (n++ ? route.abort() : route.fulfill({ contentType: "text/event-stream", body: `event: update\ndata: ${JSON.stringify(event)}\n\n` })));
+	await open(`${url}live?service=web&type=cpu&win=5m`);
+	await soon(async () => (await stats()).total > 0 && (await stats()).nevents === 1, "an answer");
+	await page.unroute("**/api/1/live?*");
+	trouble.length = 0; // the browser tells of it
+});
+
 for (const [what, answer] of [["refused", route => route.fulfill({ status: 503, json: { code: 503, error: "too many" } })], ["kept back by a proxy", () => {}], ["broken", route => route.abort()]])
 	await test(`live: it is asked for where a stream is ${what}`, async () => {
 		await page.route("**/api/1/live?*", answer);

@@ -105,12 +105,9 @@ function levelStarts(depth, n) {
  * `inl` is the share of a node that was inlined, in per cent; with `split` that is all or nothing.
  */
 
-/** @param {ArrayBuffer} buffer @returns {FlameTree} */
-export function decodeFlame(buffer) {
-	const bytes = new Uint8Array(buffer);
-	const { header, flags, at: start } = readHeader(bytes);
-	const n = header.nodes;
-	const tree = {
+/** A tree of so many nodes; `fn`, `nchild`, `self` and `lost` are to be filled in, and then linkTree called. */
+export function emptyTree(n, header, flags = 0) {
+	return {
 		n,
 		header,
 		functions: header.functions || [],
@@ -125,22 +122,34 @@ export function decodeFlame(buffer) {
 		inl: new Uint8Array(n),
 		depth: new Uint16Array(n),
 	};
-	const columns = [tree.fn, tree.nchild, tree.self, tree.lost];
-	let at = start;
+}
 
-	if (flags & FLAG_TWO_COLUMNS) {
-		tree.selfB = new Float64Array(n);
-		tree.lostB = new Float64Array(n);
-		columns.push(tree.selfB, tree.lostB);
-	}
-	for (const column of [...columns, tree.inl])
-		at = readColumn(bytes, at, column);
+/** @returns {FlameTree} what follows from those columns is there, too */
+export function linkTree(tree) {
 	linkNodes(tree);
-	tree.levels = levelStarts(tree.depth, n);
+	tree.levels = levelStarts(tree.depth, tree.n);
 	tree.total = sumTotals(tree, tree.self, tree.lost);
 	if (tree.selfB)
 		tree.totalB = sumTotals(tree, tree.selfB, tree.lostB);
 	return tree;
+}
+
+/** @param {ArrayBuffer} buffer @returns {FlameTree} */
+export function decodeFlame(buffer) {
+	const bytes = new Uint8Array(buffer);
+	const { header, flags, at: start } = readHeader(bytes);
+	const tree = emptyTree(header.nodes, header, flags);
+	const columns = [tree.fn, tree.nchild, tree.self, tree.lost];
+	let at = start;
+
+	if (flags & FLAG_TWO_COLUMNS) {
+		tree.selfB = new Float64Array(tree.n);
+		tree.lostB = new Float64Array(tree.n);
+		columns.push(tree.selfB, tree.lostB);
+	}
+	for (const column of [...columns, tree.inl])
+		at = readColumn(bytes, at, column);
+	return linkTree(tree);
 }
 
 /** What a node weighs in the picture: both sides of a comparison. */

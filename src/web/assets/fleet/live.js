@@ -1,5 +1,5 @@
-// The Live page: what a selection does now, as a flame graph or a table. The server says when something has come, by a
-// stream of events; where that does not get through, it is asked again and again.
+// The Live page: what a selection does now, as a flame graph or a table. The server sends what changes of it, by a stream
+// of events; where that does not get through, it is asked again and again.
 import { h, clear, copyText, segmented, textButton } from "../dom.js";
 import { queryText, send } from "../request.js";
 import { cleanName, exactPattern, formatPercent, formatValue } from "../format.js";
@@ -8,9 +8,11 @@ import { decodeFlame, findPath, pathOf } from "../flame_tree.js";
 import { makeFlame } from "../flame_draw.js";
 import { LEAST_SENT, flameKeys, functionMap, isRoomy, latest, openFunctionMenu, pageNote, valueColumns } from "../pages.js";
 import { apiUrl } from "./fleet_api.js";
+import { LiveBoxes } from "./live_tree.js";
 import { nameField, queryField, timeText, usualType, valueField, viewerUrl } from "./selection.js";
 
 const LIVE_MS = 2000,
+	FIRST_MS = 1000, // that the first picture may take to come by itself
 	SILENT_MS = 4000, // a stream says something at once: if not, a proxy keeps it back
 	AGAIN_MS = 30000,
 	LIVE_WINDOWS = [["10s", 10, "10 s"], ["1m", 60, "1 min"], ["5m", 300, "5 min"], ["start", 0, "Since start"]],
@@ -19,16 +21,19 @@ const LIVE_MS = 2000,
 const windowFor = state => LIVE_WINDOWS.find(([name]) => name === state.win) || USUAL_WINDOW;
 
 /**
- * Hears of news by a stream of events. `onNews` gets their times; `onSilence` is called when they do not come, and it is
- * time to ask instead: until the next `onNews`.
+ * Hears of news by a stream of events. `onNews` gets them; `onSilence` is called when they do not come, and it is time to
+ * ask instead: until the next `onNews`. `first` is a promise: has something come soon?
  */
 function openStream(url, onNews, onSilence) {
 	let source = null,
 		timer = 0,
-		again = 0;
+		again = 0,
+		settle;
+	const first = new Promise(resolve => (settle = resolve));
 
 	const isSilent = () => {
 		clearTimeout(timer);
+		settle(false);
 		onSilence();
 	};
 
@@ -38,7 +43,10 @@ function openStream(url, onNews, onSilence) {
 		source.addEventListener("update", event => {
 			clearTimeout(timer);
 			onNews(JSON.parse(event.data));
+			settle(true);
 		});
+		// Who asks is told the same, and the page shows it.
+		source.addEventListener("problem", isSilent);
 		source.addEventListener("error", () => {
 			isSilent();
 			// Refused: a browser does not come again by itself.
@@ -49,11 +57,14 @@ function openStream(url, onNews, onSilence) {
 		});
 	}
 
+	setTimeout(() => settle(false), FIRST_MS);
 	connect();
 	return {
+		first,
 		close() {
 			clearTimeout(timer);
 			clearTimeout(again);
+			settle(false);
 			source.close();
 		},
 	};
@@ -121,6 +132,7 @@ function mountLive(element, ctx) {
 		theme = ctx.theme,
 		timer = 0,
 		stream = null,
+		first = null,
 		streamKey = "",
 		isAsking = true,
 		isLoading = false,
@@ -247,17 +259,15 @@ function mountLive(element, ctx) {
 		return [seconds ? to - seconds : Math.min(to, Number(state.since || opened)), to];
 	}
 
-	async function load(signal) {
+	const paramsOf = (state, from, to) => ({ service: state.service, type: typeOf(state), query: state.query, from: from.toFixed(3), to: to.toFixed(3) });
+
+	/** What is there of a window; null: nothing. */
+	function show(params, answer) {
 		const { state } = ctx,
 			text = windowText(windowFor(state)),
-			[from, to] = windowOf(state),
-			params = { service: state.service, type: typeOf(state), query: state.query, from: from.toFixed(3), to: to.toFixed(3) };
-
-		hasFailed = true;
-		const answer = await ask(params, signal),
+			time = timeText(Number(params.to)),
 			start = performance.now();
 
-		hasFailed = false;
 		if (answer) {
 			shown = params;
 			state.mode === "top" ? showTop(answer) : showFlame(answer);
@@ -266,54 +276,85 @@ function mountLive(element, ctx) {
 		} else if (!flame && !table) {
 			clear(body).append(pageNote("Nothing came in", h("p", {}, `No profiles of the ${windowFor(state)[1] ? "last " : ""}${text} have come in. Programs that push once a minute need a longer window.`)));
 		}
-		note.textContent = answer ? `${formatValue(stats.total, answer.unit ?? answer.header?.unit)} in the ${text} to ${timeText(to)}` : shown.to ? `Nothing in the ${text} to ${timeText(to)}; this is of ${timeText(Number(shown.to))}` : "";
+		note.textContent = answer ? `${formatValue(stats.total, answer.unit ?? answer.header?.unit)} in the ${text} to ${time}` : shown.to ? `Nothing in the ${text} to ${time}; this is of ${timeText(Number(shown.to))}` : "";
 		stats.ticks = (stats.ticks || 0) + 1;
 		stats.tickMs = performance.now() - start;
+	}
+
+	async function load(signal) {
+		// What comes by itself need not be asked for.
+		if (await first)
+			return;
+		signal.throwIfAborted();
+		const { state } = ctx,
+			params = paramsOf(state, ...windowOf(state));
+
+		hasFailed = true;
+		const answer = await ask(params, signal);
+
+		hasFailed = false;
+		show(params, answer);
 	}
 
 	// ---- when it is asked for
 
 	const isLive = () => Boolean(!document.hidden && key && !ctx.state.at && typeOf(ctx.state));
 
-	/** What comes while there is still something to load is shown after that, the last of it. */
 	async function reload() {
 		const mine = ++turn;
-		let times;
 
 		isLoading = true;
-		do {
-			times = news;
-			await run(load);
-		} while (mine === turn && times !== news && !isGone && !hasFailed && isLive());
+		await run(load);
 		if (mine === turn)
 			isLoading = false;
 	}
 
+	/** Draws what an event has changed. */
+	function hear(boxes, event) {
+		const seconds = text => Date.parse(text) / 1000;
+
+		isAsking = false;
+		hasFailed = false;
+		first = null;
+		nevents++;
+		news = { to: seconds(event.to) };
+		if (event.newest)
+			boxes.apply(event);
+		if (!isLive())
+			return;
+		// Whatever was asked for is older.
+		run(async () => show(paramsOf(ctx.state, seconds(event.from), news.to), event.newest ? (ctx.state.mode === "top" ? boxes.top() : boxes.tree()) : null));
+	}
+
+	function streamUrl(state) {
+		const [, seconds] = windowFor(state);
+
+		return apiUrl("live", {
+			service: state.service, type: typeOf(state), query: state.query, window: seconds ? `${seconds}s` : null, since: seconds ? null : state.since || opened,
+			view: state.mode === "top" ? "top" : null, sample_type: state.st,
+		});
+	}
+
 	/** A stream of what is chosen, as long as somebody looks. */
 	function listen() {
-		const { state } = ctx,
-			[, seconds] = windowFor(state),
-			url = isLive() && !isGone ? apiUrl("live", { service: state.service, type: typeOf(state), query: state.query, window: seconds ? `${seconds}s` : null, since: seconds ? null : state.since || opened }) : "";
+		const url = isLive() && !isGone ? streamUrl(ctx.state) : "",
+			boxes = new LiveBoxes();
 
 		if (url === streamKey)
 			return;
 		streamKey = url;
 		stream?.close();
-		stream = null;
+		stream = first = null;
 		news = null;
 		isAsking = true;
-		if (url)
-			stream = openStream(url, ({ to }) => {
-				isAsking = false;
-				hasFailed = false;
-				nevents++;
-				news = { to: Date.parse(to) / 1000 };
-				if (!isLoading && isLive())
-					reload();
-			}, () => {
+		if (url) {
+			stream = openStream(url, event => hear(boxes, event), () => {
 				isAsking = true;
+				first = null;
 				news = null;
 			});
+			first = stream.first;
+		}
 	}
 
 	async function loadNames(signal) {
@@ -355,6 +396,7 @@ function mountLive(element, ctx) {
 				clearBody();
 			key = next;
 			news = null;
+			listen();
 			reload();
 		} else if (zoom !== state.z) {
 			showZoom();

@@ -32,23 +32,44 @@ static bool run_within(const struct report_run *outer, struct session *s,
 	return report_print(out, report, outer->a, &s->profile, &params, e);
 }
 
-bool api_report(struct api_call *q, struct session *s, const struct report *report,
-		const char *argument, void *into, struct buf *out, struct err *e)
+static bool run_report(struct api_call *q, struct session *s, struct analyze_request *request,
+		       struct buf *out, struct err *e)
 {
-	struct analyze_request request = { .report = report,
-					   .argument = argument,
-					   .options = &q->options,
-					   .into = into,
-					   .time = q->time,
-					   .stop = q->http->abandoned };
 	bool ok;
 
+	request->options = &q->options;
+	request->stop = q->http->abandoned;
 	if (q->run)
-		return run_within(q->run, s, report, into, out, e);
-	ok = analyze_report(s, &request, out, &q->warnings, e);
+		return run_within(q->run, s, request->report, request->into, out, e);
+	ok = analyze_report(s, request, out, &q->warnings, e);
 	if (stop_asked(q->http->abandoned))
 		return err_set(e, ERR_IO, "nobody waits for the answer any more");
 	return ok;
+}
+
+bool api_report(struct api_call *q, struct session *s, const struct report *report,
+		const char *argument, void *into, struct buf *out, struct err *e)
+{
+	return run_report(
+		q, s,
+		&(struct analyze_request){ .report = report,
+					   .argument = argument,
+					   .into = into,
+					   .time = q->base_time.to ? q->base_time : q->time },
+		out, e);
+}
+
+bool api_report_other(struct api_call *q, const struct report *report, void *into, struct buf *out,
+		      struct err *e)
+{
+	struct session *s = loaded_session(q->other);
+	/* Without what the session keeps: it may be at work on that for side a. */
+	struct session apart = { .profile = s->profile, .threads = s->threads };
+
+	return run_report(q, q->other == q->profile ? &apart : s,
+			  &(struct analyze_request){
+				  .report = report, .argument = "", .into = into, .time = q->time },
+			  out, e);
 }
 
 void api_put_warnings(struct api_call *q, struct buf *out)

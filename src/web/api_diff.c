@@ -32,18 +32,43 @@ static const struct report report_count = { .name = "diff",
 					    .flags = REPORT_PATHS,
 					    .run = run_count };
 
+/* NULL: all of it, as far as is known. */
+static const struct time_range *part_of(const struct api_call *q, const struct profile *p,
+					bool is_new)
+{
+	const struct time_range *time = !is_new && q->base_time.to ? &q->base_time : &q->time;
+
+	return p->times && time->to ? time : NULL;
+}
+
+/* What was sampled then, before filters. */
+static const struct profile *take_part(struct api_call *q, const struct profile *p,
+				       const struct time_range *time)
+{
+	struct profile *part = arena_copy(q->a, p, sizeof(*p));
+
+	profile_take_times(q->a, part, time->from, time->to, q->http->abandoned);
+	return part;
+}
+
 static bool count(struct api_call *q, struct loaded *l, bool is_new, struct compare_source *source,
 		  struct err *e)
 {
 	struct session *s = loaded_session(l);
-	struct counted c = { .a = q->a,
-			     .whole = q->options.relative_percentages ? NULL : &s->profile };
+	const struct time_range *time = part_of(q, &s->profile, is_new);
+	struct counted c = { .a = q->a };
 	struct buf out = { 0 };
-	bool ok = api_report(q, s, &report_count, "", &c, &out, e);
+	bool ok;
 
+	if (!q->options.relative_percentages)
+		c.whole = time ? take_part(q, &s->profile, time) : &s->profile;
+	ok = is_new ? api_report_other(q, &report_count, &c, &out, e)
+		    : api_report(q, s, &report_count, "", &c, &out, e);
 	*source = c.source;
 	source->name = l->name;
 	source->is_new = is_new;
+	if (time)
+		source->duration_s = (double)(time->to - time->from) / 1e9;
 	buf_release(&out);
 	return ok;
 }
@@ -183,7 +208,8 @@ bool api_diff(struct api_call *q, struct buf *out, struct err *e)
 	bool ok, is_rate = str_eq(api_param(q, "per"), STR("second"));
 
 	if (!q->other)
-		return err_set(e, ERR_USAGE, "b must name another profile than a");
+		return err_set(e, ERR_USAGE,
+			       "b must name another profile than a, or tb another time");
 	if (q->options.mean)
 		return err_set(e, ERR_USAGE, "means cannot be compared");
 	if (q->options.granularity == GRANULARITY_ADDRESSES)

@@ -422,7 +422,7 @@ static bool run_flame(struct buf *out, struct report_run *r, struct err *e)
 	if (api_flag(q, "group"))
 		group_unnamed(f, s);
 	if (q->other && f->nsides == 1)
-		return api_report(q, loaded_session(q->other), &report_flame, "", f, out, e);
+		return api_report_other(q, &report_flame, f, out, e);
 	f->a = r->a;
 	return build(f, e);
 }

@@ -121,7 +121,7 @@ bool api_top(struct api_call *q, struct buf *out, struct err *e)
 
 	if (ok && q->other) {
 		t.side = 1;
-		ok = api_report(q, loaded_session(q->other), &report_top_rows, "", &t, out, e);
+		ok = api_report_other(q, &report_top_rows, &t, out, e);
 	}
 	if (ok)
 		put_top(&t, out);

@@ -25,6 +25,7 @@ enum {
 	SUBPATH = 4,
 	NAMED = 8,  /* tells of those that it names, if they come from a source */
 	LOCAL = 16, /* has to do with this machine, or changes something: not as a part of others */
+	SIDES = 32, /* may compare: tb is the time of side a, tm then that of side b */
 };
 
 static const struct route {
@@ -34,8 +35,8 @@ static const struct route {
 	unsigned flags;
 } routes[] = {
 	{ "api/v1/meta", "GET", api_meta, NAMED },
-	{ "api/v1/flame", "GET", api_flame, PROFILE | KEPT },
-	{ "api/v1/top", "GET", api_top, PROFILE | KEPT },
+	{ "api/v1/flame", "GET", api_flame, PROFILE | KEPT | SIDES },
+	{ "api/v1/top", "GET", api_top, PROFILE | KEPT | SIDES },
 	{ "api/v1/search", "GET", api_search, PROFILE | KEPT },
 	{ "api/v1/function", "GET", api_function, PROFILE | KEPT },
 	{ "api/v1/graph", "GET", api_graph, PROFILE | KEPT },
@@ -44,7 +45,7 @@ static const struct route {
 	{ "api/v1/labels", "GET", api_labels, PROFILE | KEPT },
 	{ "api/v1/heat", "GET", api_heat, PROFILE | KEPT },
 	{ "api/v1/chart", "GET", api_chart, PROFILE },
-	{ "api/v1/diff", "GET", api_diff, PROFILE | KEPT },
+	{ "api/v1/diff", "GET", api_diff, PROFILE | KEPT | SIDES },
 	{ "api/v1/export/", "GET", api_export, PROFILE | SUBPATH },
 	{ "download", "GET", api_download, PROFILE },
 	{ "api/v1/profiles", "GET", api_profiles, NAMED },
@@ -268,9 +269,15 @@ static bool lock_profile(struct api_call *q, struct loaded *l, struct err *e)
 	}
 }
 
+/* The other, if it is another. */
+static struct loaded *second_profile(const struct api_call *q)
+{
+	return q->other == q->profile ? NULL : q->other;
+}
+
 void api_unlock(struct api_call *q)
 {
-	if (q->is_locked && q->other)
+	if (q->is_locked && second_profile(q))
 		pthread_mutex_unlock(&q->other->lock);
 	if (q->is_locked)
 		pthread_mutex_unlock(&q->profile->lock);
@@ -280,7 +287,7 @@ void api_unlock(struct api_call *q)
 /* Both, always in the same order. */
 static bool lock_profiles(struct api_call *q, struct err *e)
 {
-	struct loaded *first = q->profile, *second = q->other;
+	struct loaded *first = q->profile, *second = second_profile(q);
 
 	if (second && second->id < first->id) {
 		first = q->other;
@@ -309,7 +316,9 @@ static bool open_profiles(struct api_call *q, struct err *e)
 
 	if (!open_profile(q, "a", &q->profile, e))
 		return false;
-	return !b.n || str_eq(a.n ? a : STR("0"), b) || open_profile(q, "b", &q->other, e);
+	if (b.n && !str_eq(a.n ? a : STR("0"), b))
+		return open_profile(q, "b", &q->other, e);
+	return !q->base_time.to || open_profile(q, "a", &q->other, e);
 }
 
 static int status_of(const struct api_call *q, const struct err *e)
@@ -328,6 +337,8 @@ static void run_route(struct api_call *q, const struct route *route)
 	bool ok = url_options(&q->http->target, q->a, &q->options, &e) &&
 		  url_time(&q->http->target, "tm", &q->time, &e);
 
+	if (ok && (route->flags & SIDES))
+		ok = url_time(&q->http->target, "tb", &q->base_time, &e);
 	if (ok && (route->flags & (q->site->source.load ? PROFILE | NAMED : PROFILE)))
 		ok = open_profiles(q, &e);
 	if (ok && (route->flags & PROFILE))

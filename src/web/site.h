@@ -40,7 +40,8 @@ struct api_call {
 	struct arena *a;
 	struct analyze_options options;
 	struct time_range time;		/* that is asked for */
-	struct loaded *profile, *other; /* sides a and b; `other` may be NULL */
+	struct time_range base_time;	/* the same of side a, if it is another; else .to is 0 */
+	struct loaded *profile, *other; /* sides a and b, maybe the same; `other` may be NULL */
 	bool is_locked;			/* are they? */
 	const char *key;		/* of the answer, if that is kept; else NULL */
 	struct buf warnings;
@@ -94,9 +95,12 @@ bool url_time(const struct http_target *t, const char *name, struct time_range *
 struct str api_param(const struct api_call *q, const char *name);
 /* True for 1, t, true. */
 bool api_flag(const struct api_call *q, const char *name);
-/* Runs a report on the profile. `into` is for the report. */
+/* Runs a report on the session, that of side a if there are two. `into` is for the report. */
 bool api_report(struct api_call *q, struct session *s, const struct report *report,
 		const char *argument, void *into, struct buf *out, struct err *e);
+/* The same of side b, which must be there. Within a report of side a it may be called, too. */
+bool api_report_other(struct api_call *q, const struct report *report, void *into, struct buf *out,
+		      struct err *e);
 /* Adds ,"warnings":[...] */
 void api_put_warnings(struct api_call *q, struct buf *out);
 /* A regular expression that matches exactly this text; if it is very long, what begins as it does.

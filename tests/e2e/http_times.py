@@ -66,6 +66,37 @@ def takes_a_part(server):
     equal(folded, ["main;handle;copy;memcpy", "1000"])
 
 
+@check("two parts of the time are compared: tb is that of side a, tm that of side b")
+def compares_parts(server):
+    for more in ({}, {"a": "0", "b": "0"}):
+        answer = server.get("diff", tb="0-10", tm="20-30", **more)
+        equal((answer["total_a"], answer["total_b"]), (2000 * PERIOD, 1000 * PERIOD))
+        equal({row["function"][1]: (row["a"], row["b"], row["state"]) for row in answer["rows"]},
+              {"parse": (1000 * PERIOD, 0, "gone"), "poll": (1000 * PERIOD, 0, "gone"), "memcpy": (0, 1000 * PERIOD, "new")})
+    # Of the same work the same share, and per second as much, however long.
+    rows = server.get("diff", tb="0-5", tm="30-50", per="second")["rows"]
+    equal({row["function"][1]: (row["a"], row["b"], row["significant"]) for row in rows},
+          {name: (500 * PERIOD, 2000 * PERIOD, False) for name in ("parse", "poll")})
+    # Shares are of all that was sampled then, whatever filters leave.
+    rows = server.get("diff", tb="0-10", tm="15-25", f="parse")["rows"]
+    equal([(row["function"][1], row["share_a"], round(row["share_b"], 3)) for row in rows], [("parse", 0.5, round(500 / 1500, 3))])
+    answer = server.get("top", tb="0-10", tm="20-30")
+    names = {f[0]: f[1] for f in answer["functions"]}
+    equal({names[row[0]]: (row[1], row[4]) for row in answer["rows"] if row[1] or row[4]},
+          {"parse": (1000 * PERIOD, 0), "poll": (1000 * PERIOD, 0), "memcpy": (0, 1000 * PERIOD)})
+    flame = server.ask(API + "flame?tb=0-10&tm=20-30")[2]
+    header = json.loads(flame[12:12 + int.from_bytes(flame[8:12], "little")])
+    equal((flame[5] & 1, header["total"], header["total_b"]), (1, 2000 * PERIOD, 1000 * PERIOD))
+    equal({f[1] for f in header["functions"]}, {"root", "main", "handle", "parse", "poll", "copy", "memcpy"})
+    # All of it is a time, too; and what does not compare shows tm.
+    equal(server.get("diff", tb="0-10")["total_b"], 11000 * PERIOD)
+    equal(server.get("labels", tb="0-10", tm="20-30")["total"], 1000 * PERIOD)
+    for tb in ("x", "3-1", "1", "-"):
+        status, _, body = server.ask(API + "diff?tm=1-2&tb=" + tb)
+        equal((tb, status, b"tb=" in body), (tb, 400, True))
+    equal(server.ask(API + "diff?tm=1-2")[0], 400)
+
+
 @check("what is no time is refused")
 def refuses_other_times(server):
     for tm in ("1", "2-1", "a-b", "-1-2", "1-1", "1-nan", "1-1e300", "1-2-3"):

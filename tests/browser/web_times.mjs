@@ -117,6 +117,133 @@ await test("timeline: as a table; with other filters", async () => {
 	equal(await state("tm"), "25-26");
 });
 
+// ---- two times
+
+async function drag(from, to, key) {
+	if (key)
+		await page.keyboard.down(key);
+	await page.mouse.move(...await cell(...from));
+	await page.mouse.down();
+	await page.mouse.move(...await cell(...to), { steps: 5 });
+	await page.mouse.up();
+	if (key)
+		await page.keyboard.up(key);
+	await ready();
+}
+
+const compared = () => page.evaluate(() => {
+	const { total, totalB } = window.__ui.tree;
+
+	return [total[0] / 1e7, totalB[0] / 1e7];
+});
+
+await test("two times: a second one, with Shift, opens the comparison", async () => {
+	await open(url + "timeline");
+	await drag([20, 0], [29, 49]);
+	equal(await state("tm"), "20-30");
+	await page.getByText("drag with Shift over what to compare it with").waitFor();
+	await drag([0, 0], [9, 49], "Shift");
+	equal([await state("page"), await state("tb"), await state("tm"), await state("b")], ["compare", "0-10", "20-30", null]);
+	equal(await compared(), [2000, 1000]);
+	equal(await page.locator(".compare-times > span").allTextContents(), ["A 0 s to 10 s", "B 20 s to 30 s"]);
+	equal(await page.locator(".compare-warning").count(), 0);
+	await shoot("two-times-compare");
+	// The URL says it all.
+	const where = page.url();
+
+	await open(where);
+	equal([page.url() === where, await compared()], [true, [2000, 1000]]);
+	await page.getByRole("button", { name: "Table", exact: true }).click();
+	await ready();
+	equal((await cells()).map(row => row.at(-1)).sort(), ["memcpy", "parse", "poll"]);
+	await page.getByRole("button", { name: "Side by side" }).click();
+	await ready();
+	equal(await page.locator(".compare-side h2").allTextContents().then(all => all.map(text => /, (.*? to [\d.]+ s)/.exec(text)[1])), ["0 s to 10 s", "20 s to 30 s"]);
+	await page.keyboard.press("x");
+	await ready();
+	equal([await state("tb"), await state("tm")], ["20-30", "0-10"]);
+	await page.goBack();
+	await page.getByRole("button", { name: "Timeline", exact: true }).last().click();
+	await ready();
+	equal([await state("page"), await state("tb"), await state("tm")], ["timeline", "0-10", "20-30"]);
+	await shoot("two-times");
+	await page.getByText("baseline 0.000 s to 10.000 s").waitFor();
+	await page.getByRole("button", { name: "Whole time" }).click();
+	await ready();
+	equal([await state("tb"), await state("tm")], [null, null]);
+});
+
+await test("two times: the baseline first; parts that overlap; parts within a column", async () => {
+	await open(url + "timeline");
+	await drag([0, 0], [9, 49], "Shift");
+	equal([await state("page"), await state("tb"), await state("tm")], ["timeline", "0-10", null]);
+	await page.getByText("drag over what to compare it with").waitFor();
+	await drag([5, 10], [5, 19]);
+	equal(await state("tm"), "5.2-5.4");
+	await shoot("two-times-within");
+	await page.getByRole("button", { name: "Compare with the baseline" }).click();
+	await ready();
+	equal([await state("page"), await compared()], ["compare", [2000, 40]]);
+	await page.locator(".compare-warning").getByText("The two times overlap.").waitFor();
+	await page.getByLabel("Normalise").selectOption("second");
+	await ready();
+	equal((await compared()).map(Math.round), [200, 200]);
+});
+
+await test("two times: by keys", async () => {
+	await open(url + "timeline");
+	await heat().focus();
+	await page.keyboard.press("ArrowDown"); // to the first cell
+	await page.keyboard.press("Enter");
+	await ready();
+	equal(await state("tm"), "0-1");
+	await page.keyboard.press("b");
+	await ready();
+	equal([await state("tb"), await state("tm")], ["0-1", null]);
+	await heat().focus();
+	await page.keyboard.press("End");
+	await page.keyboard.press("Enter");
+	await ready();
+	equal(await state("tm"), "59-60");
+	await page.keyboard.press("c");
+	await ready();
+	equal([await state("page"), await compared()], ["compare", [200, 200]]);
+	await page.goBack();
+	await ready();
+	await heat().focus();
+	await page.keyboard.press("Escape");
+	await ready();
+	equal([await state("tb"), await state("tm")], [null, null]);
+	// Or at once: a part, and with Shift and Enter another as the baseline.
+	await page.keyboard.press("Home");
+	await page.keyboard.press("Enter");
+	await ready();
+	await heat().focus();
+	for (const key of ["ArrowRight", "ArrowRight", "Shift+ArrowRight", "Shift+Enter"])
+		await page.keyboard.press(key);
+	await ready();
+	equal([await state("page"), await state("tm"), /^\d/.test(await state("tb"))], ["compare", "0-1", true]);
+});
+
+for (const theme of ["light", "dark"])
+	await test(`two times: no barriers in ${theme}`, async () => {
+		for (const path of ["timeline?tb=0-10&tm=20-30", "timeline?tb=0-10", "compare?tb=0-10&tm=20-30", "compare?tb=0-10&tm=20-30&cv=side", "compare?tb=0-10&tm=20-30&cv=table", "compare"]) {
+			await open(url + path);
+			await setTheme(theme);
+			await page.waitForTimeout(200);
+			await axe(`${path} ${theme}`);
+			await shoot(`two-times-${path.replace(/\W+/g, "-")}-${theme}`);
+		}
+		await page.setViewportSize({ width: 360, height: 640 });
+		for (const path of ["timeline?tb=0-10&tm=20-30", "compare?tb=0-10&tm=20-30"]) {
+			await open(url + path);
+			await axe(`narrow ${path} ${theme}`);
+			equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+		}
+		await page.setViewportSize({ width: 1300, height: 800 });
+		await setTheme("light");
+	});
+
 await test("timeline: profiles without times have none", async () => {
 	await open(plain + "flamegraph");
 	equal(await page.locator(".tabs").getByText("Timeline").count(), 0);

@@ -3,6 +3,7 @@ import { h, clear, segmented, selectField } from "./dom.js";
 import { cleanName, formatCount, formatValue } from "./format.js";
 import { makeFlame } from "./flame_draw.js";
 import { pathOf } from "./flame_tree.js";
+import { parseTimeRange, timeRangeText } from "./state.js";
 import { VirtualTable, button, muted, popover } from "./table.js";
 import { dataKey, latest, functionCell, openFunctionMenu, pageNote, searchTest, parseSort, formatSort } from "./pages.js";
 import { changeClass, changeColumns, describeChange, flameKeys, isRoomy, nameFirst, valueColumns } from "./pages.js";
@@ -86,8 +87,10 @@ function compareWarnings(a, b, type) {
 			warnings.push(`The ${what} differ: ${x} and ${y}.`);
 	};
 
-	if (a.id === b.id)
+	if (a.id === b.id && !a.times)
 		warnings.push("Both sides are the same profile.");
+	if (a.id === b.id && a.times && Math.max(a.times[0], b.times[0]) < Math.min(a.times[1], b.times[1]))
+		warnings.push("The two times overlap.");
 	if (lacking)
 		warnings.push(`${lacking.name} has no values of the type “${type}”, but ${lacking.types.map(t => t.type).join(", ")}.`);
 	differ("units", p => find(p)?.unit);
@@ -138,8 +141,19 @@ function mountCompare(el, ctx) {
 	el.append(bar, notes, status, body);
 
 	const profiles = () => ctx.meta.profiles || [];
-	const idOf = name => name === "a" ? ctx.state.a || "0" : ctx.state.b;
-	const profileOf = name => profiles().find(p => String(p.id) === idOf(name));
+	// With a baseline the sides are two times, of one profile unless b is another.
+	const idOf = name => name === "a" ? ctx.state.a || "0" : ctx.state.b ?? (ctx.state.tb && idOf("a"));
+	const profileOf = name => {
+		const profile = profiles().find(p => String(p.id) === idOf(name)), { tb, tm } = ctx.state;
+		const times = profile?.ticks && tb ? parseTimeRange(name === "a" ? tb : tm) || [0, profile.span_nanos / 1e9] : null;
+
+		return times ? { ...profile, times, duration_nanos: (times[1] - times[0]) * 1e9 } : profile;
+	};
+	const timesText = name => {
+		const times = profileOf(name)?.times;
+
+		return times ? times.map(time => `${Number(time.toFixed(3))} s`).join(" to ") : "";
+	};
 
 	// ---- which two
 
@@ -170,8 +184,16 @@ function mountCompare(el, ctx) {
 	}
 
 	function swap() {
-		if (ctx.state.b !== undefined)
-			ctx.set({ a: ctx.state.b, b: ctx.state.a || "0" });
+		const { a, b, tb, tm } = ctx.state;
+
+		if (b !== undefined || tb)
+			ctx.set({ ...b !== undefined && { a: b, b: a || "0" }, ...tb && { tb: tm || timeRangeText(...profileOf("b").times), tm: tb } });
+	}
+
+	/** Which times are compared; they are chosen in the timeline. */
+	function timesNote() {
+		return h("span", { class: "compare-times" }, ["a", "b"].map(name => h("span", null, h("strong", null, name.toUpperCase()), ` ${timesText(name)}`)),
+			button("Timeline", () => ctx.go("timeline", { z: null })), button("Whole time", () => ctx.filters({ tb: null, tm: null, z: null })));
 	}
 
 	/** B less A as a profile of its own: with the numbers that the command line has for it. */
@@ -198,14 +220,14 @@ function mountCompare(el, ctx) {
 	}
 
 	function showPickers() {
-		const next = JSON.stringify([profiles().map(p => [p.id, p.name]), idOf("a"), idOf("b"), ctx.state.cn]);
+		const next = JSON.stringify([profiles().map(p => [p.id, p.name]), idOf("a"), idOf("b"), ctx.state.cn, timesText("a"), timesText("b")]);
 
 		if (next === pickersKey)
 			return;
 		pickersKey = next;
 		clear(bar).append(...picker("a"), button("⇄", swap, { title: "Swap the sides (x)", "aria-label": "Swap the sides" }),
 			...picker("b"), views, ...idOf("b") === undefined ? []
-			: [selectField("Normalise", choicesOf(normals()), choiceOf(normals(), ctx.state.cn)[0], value => ctx.set({ cn: value || null })), ...ctx.meta.home ? [] : [subtractor()]]);
+			: [selectField("Normalise", choicesOf(normals()), choiceOf(normals(), ctx.state.cn)[0], value => ctx.set({ cn: value || null })), ...ctx.meta.home || timesText("a") ? [] : [subtractor()]], ...timesText("a") ? [timesNote()] : []);
 	}
 
 	// ---- views
@@ -252,7 +274,7 @@ function mountCompare(el, ctx) {
 		const side = profileOf(name), host = h("div", { class: "compare-flame" }), letter = name.toUpperCase(), { unit } = tree.header;
 
 		body.append(h("section", { class: "compare-side", "aria-label": `Side ${letter}` },
-			h("h2", null, `${letter} · ${cleanName(side?.name || "", 60)}`, h("small", { class: "muted" }, " " + view.format(tree.total[0], unit))), host));
+			h("h2", null, `${letter} · ${cleanName(side?.name || "", 60)}${timesText(name) && ", " + timesText(name)}`, h("small", { class: "muted" }, " " + view.format(tree.total[0], unit))), host));
 		addFlame(host, tree, `Side ${letter}`, (node, fn) => {
 			flames.forEach(other => other.highlight(fn && fn[0]));
 			if (fn)
@@ -310,14 +332,15 @@ function mountCompare(el, ctx) {
 	}
 
 	async function load(signal) {
-		const a = idOf("a"), b = idOf("b"), si = ctx.sampleType()?.type, view = ctx.state.cv || "merged";
+		const a = idOf("a"), b = idOf("b"), si = ctx.sampleType()?.type, view = ctx.state.cv || "merged", { tb, tm } = ctx.state;
 		let more = [];
 
 		if (b === undefined) {
 			clearViews();
 			clear(notes);
 			body.append(pageNote("Compare with what?", h("p", null, ctx.meta.home ? ["Choose a second window, with Shift, in the ", h("a", { href: `${ctx.meta.home}timeline?${idOf("a")}` }, "timeline"), "."]
-				: "Choose side B above, or drop a file on this page.")));
+				: "Choose side B above, or drop a file on this page."),
+				ctx.profile?.ticks ? h("p", null, "Or two times of this profile: drag in the ", button("Timeline", () => ctx.go("timeline")), ", and then with Shift.") : null));
 			return;
 		}
 		const common = commonTypes(profileOf("a"), profileOf("b"));
@@ -329,7 +352,7 @@ function mountCompare(el, ctx) {
 			return;
 		}
 		if (view === "table") {
-			const answer = await ctx.api.get("diff", { a, b, si, per: choiceOf(normals(), ctx.state.cn)[0] }, { signal });
+			const answer = await ctx.api.get("diff", { a, b, tb, si, per: choiceOf(normals(), ctx.state.cn)[0] }, { signal });
 			const [fa, fb] = normalise(answer.total_a, answer.total_b);
 			clearViews();
 			data = { ...answer, total_a: answer.total_a * fa, total_b: answer.total_b * fb,
@@ -337,14 +360,14 @@ function mountCompare(el, ctx) {
 			more = data.warnings || [];
 			tableView();
 		} else if (view === "side") {
-			const trees = await Promise.all([ctx.api.flame({ a, si }, { signal }), ctx.api.flame({ a: b, si }, { signal })]);
+			const trees = await Promise.all([ctx.api.flame({ a, si, tm: tb || tm }, { signal }), ctx.api.flame({ a: b, si }, { signal })]);
 			const [fa, fb] = normalise(trees[0].total[0], trees[1].total[0]);
 			clearViews();
 			body.classList.add("two");
 			sideView("a", scaleTree(trees[0], [fa, 1]));
 			sideView("b", scaleTree(trees[1], [fb, 1]));
 		} else {
-			const tree = await ctx.api.flame({ a, b, si }, { signal });
+			const tree = await ctx.api.flame({ a, b, tb, si }, { signal });
 			const factors = normalise(tree.total[0], tree.totalB[0]);
 			clearViews();
 			more = tree.header.warnings || [];

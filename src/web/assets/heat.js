@@ -1,4 +1,5 @@
-// The heat map: columns are seconds, or what fits, rows are parts of them. What is dragged over is a part of the time.
+// The heat map: columns are seconds, or what fits, rows are parts of them. What is dragged over is a part of the time, with
+// Shift the baseline to compare it with.
 
 const LEVELS = 16,
 	HEIGHT = 168,
@@ -28,16 +29,19 @@ export function secondsText(seconds, step = 0.001) {
 
 /**
  * @param {any} kit what pages share
- * @param {{onRange: (from: number, to: number) => void, onClear: () => void, tell: (text: string) => void}} options times are seconds
+ * @param {{onRange: (from: number, to: number) => void, onBase: (from: number, to: number) => void, onClear: () => void,
+ *   tell: (text: string) => void}} options times are seconds
  */
 export function createHeat(kit, ctx, options) {
 	const canvas = kit.h("canvas", { class: "heat", tabindex: 0, role: "application", "aria-roledescription": "heat map" }),
 		pen = canvas.getContext("2d");
 	let data = null,
 		range = null,
+		base = null,
 		anchor = null,
 		cursor = null,
 		isDragging = false,
+		isBase = false,
 		levels = [],
 		width = 0;
 
@@ -81,25 +85,79 @@ export function createHeat(kit, ctx, options) {
 		});
 	}
 
-	/** What is not chosen is veiled. */
-	function drawRange() {
-		const chosen = anchor !== null && cursor !== null ? [Math.min(anchor, cursor), Math.max(anchor, cursor) + 1] : range && [range[0] / slot(), range[1] / slot()],
-			style = getComputedStyle(canvas);
+	/** Window and baseline, in cells: [from, to], or null. What is being chosen goes before what was. */
+	function chosenCells() {
+		const toCells = times => times && times.map(time => Math.max(0, Math.min(count(), time / slot()))),
+			now = anchor !== null && cursor !== null ? [Math.min(anchor, cursor), Math.max(anchor, cursor) + 1] : null;
 
-		if (chosen) {
-			pen.fillStyle = style.getPropertyValue("--bg");
-			pen.globalAlpha = 0.7;
-			for (let column = 0; column < data.columns; column++) {
-				const top = Math.max(0, Math.min(data.rows, chosen[0] - column * data.rows)),
-					bottom = Math.max(0, Math.min(data.rows, chosen[1] - column * data.rows)),
-					x = columnX(column),
-					w = columnX(column + 1) - x;
+		return { shown: (!isBase && now) || toCells(range), before: (isBase && now) || toCells(base) };
+	}
 
-				pen.fillRect(x, 0, w, rowY(top));
-				if (bottom >= top)
-					pen.fillRect(x, rowY(bottom), w, HEIGHT - rowY(bottom));
+	/** What is in neither is veiled. */
+	function drawVeil(parts, color) {
+		pen.fillStyle = color;
+		pen.globalAlpha = 0.7;
+		for (let column = 0; column < data.columns; column++) {
+			const x = columnX(column),
+				inside = cell => Math.max(0, Math.min(data.rows, cell - column * data.rows));
+			let at = 0;
+
+			for (const [from, to] of [...parts, [Infinity, Infinity]]) {
+				pen.fillRect(x, rowY(at), columnX(column + 1) - x, Math.max(0, rowY(inside(from)) - rowY(at)));
+				at = Math.max(at, inside(to));
 			}
-			pen.globalAlpha = 1;
+		}
+		pen.globalAlpha = 1;
+	}
+
+	/** Around the cells of a part, which may begin and end within columns. */
+	function outline([from, to]) {
+		const { rows } = data,
+			first = Math.floor(from / rows),
+			last = Math.max(first, Math.ceil(to / rows) - 1),
+			[top, bottom] = [rowY(from - first * rows), rowY(to - last * rows)],
+			[left, right] = [columnX(first), columnX(last + 1)];
+
+		pen.beginPath();
+		if (first === last)
+			pen.rect(left, top, right - left, bottom - top);
+		else
+			[[left, top], [columnX(first + 1), top], [columnX(first + 1), 0], [right, 0], [right, bottom], [columnX(last), bottom], [columnX(last), HEIGHT], [left, HEIGHT]]
+				.forEach(([x, y], i) => (i ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+		pen.closePath();
+		pen.stroke();
+	}
+
+	/** The letters are those of the sides of a comparison. */
+	function drawLetter(letter, [from], style) {
+		const x = Math.min(width - 14, columnX(Math.floor(from / data.rows)) + 2);
+
+		pen.fillStyle = style.getPropertyValue("--bg");
+		pen.fillRect(x, 2, 13, 14);
+		pen.fillStyle = style.getPropertyValue("--text");
+		pen.font = "bold 11px system-ui, sans-serif";
+		pen.textBaseline = "middle";
+		pen.fillText(letter, x + 3, 9.5);
+	}
+
+	function drawRange() {
+		const { shown, before } = chosenCells(),
+			style = getComputedStyle(canvas),
+			parts = [shown, before].filter(Boolean).sort((a, b) => a[0] - b[0]);
+
+		if (parts.length)
+			drawVeil(parts, style.getPropertyValue("--bg"));
+		if (before) {
+			pen.strokeStyle = style.getPropertyValue("--text");
+			pen.lineWidth = 1.5;
+			pen.setLineDash([5, 4]);
+			outline(before);
+			pen.setLineDash([]);
+			drawLetter("A", before, style);
+			if (shown) {
+				outline(shown);
+				drawLetter("B", shown, style);
+			}
 		}
 		if (cursor !== null && document.activeElement === canvas) {
 			pen.strokeStyle = style.getPropertyValue("--focus");
@@ -144,7 +202,8 @@ export function createHeat(kit, ctx, options) {
 			to = Math.max(anchor, cursor) + 1;
 
 		anchor = null;
-		options.onRange(startOf(from), startOf(to));
+		(isBase ? options.onBase : options.onRange)(startOf(from), startOf(to));
+		isBase = false;
 	}
 
 	canvas.addEventListener("pointerdown", event => {
@@ -152,6 +211,7 @@ export function createHeat(kit, ctx, options) {
 			return;
 		canvas.setPointerCapture(event.pointerId);
 		isDragging = true;
+		isBase = event.shiftKey;
 		anchor = cursor = cellAt(event);
 		draw();
 	});
@@ -176,7 +236,7 @@ export function createHeat(kit, ctx, options) {
 		commit();
 	});
 	canvas.addEventListener("pointercancel", () => {
-		isDragging = false;
+		isDragging = isBase = false;
 		anchor = null;
 		draw();
 	});
@@ -210,8 +270,9 @@ export function createHeat(kit, ctx, options) {
 				anchor = cursor - (cursor % rows);
 				cursor = anchor + rows - 1;
 			}
+			isBase = event.shiftKey;
 			commit();
-		} else if (event.key === "Escape" && (anchor !== null || range)) {
+		} else if (event.key === "Escape" && (anchor !== null || range || base)) {
 			anchor !== null ? (anchor = null) : options.onClear();
 			draw();
 		} else
@@ -232,11 +293,12 @@ export function createHeat(kit, ctx, options) {
 			cursor = anchor = null;
 			levels = Array.from({ length: LEVELS }, () => []);
 			next.cells.forEach((value, cell) => value > 0 && levels[Math.min(LEVELS - 1, Math.floor((value / most) ** 0.7 * LEVELS))].push(cell));
-			canvas.setAttribute("aria-label", `Samples over ${secondsText(next.span / 1e9, 0.1)}: a column is ${secondsText(next.step / 1e9)}, of ${next.rows} rows. Arrows move, Shift and arrows choose a part, Enter takes it`);
+			canvas.setAttribute("aria-label", `Samples over ${secondsText(next.span / 1e9, 0.1)}: a column is ${secondsText(next.step / 1e9)}, of ${next.rows} rows. Arrows move, Shift and arrows choose a part, Enter takes it, Shift and Enter take it as the baseline`);
 			draw();
 		},
-		setRange(next) {
+		setRange(next, nextBase) {
 			range = next;
+			base = nextBase;
 			draw();
 		},
 	};

@@ -28,10 +28,11 @@ export const KEY_TABLE = [
 	["w", "sandwich", "Sandwich: callers and callees", "Selected function"],
 	["m", "menu", "Menu", "Selected function"],
 	["Ctrl+c", "copyName", "Copy its name", "Selected function"],
-	["c", "compare", "Compare two profiles", "Other pages"],
+	["c", "compare", "Compare two profiles, or two times of one", "Other pages"],
 	["x", "swap", "Swap the sides of the comparison", "Other pages"],
 	["l", "labels", "Labels", "Other pages"],
 	["t", "timeline", "Time axis, where a profile has one", "Other pages"],
+	["b", "", "On the time axis: make the chosen time the baseline", "Other pages"],
 ];
 
 const KEY_SIGNS = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", "-": "−" };

@@ -3,10 +3,10 @@
 import { h, clear, textButton } from "./dom.js";
 import { oklch } from "./colors.js";
 import { cleanName } from "./format.js";
-import { FILTER_KEYS } from "./state.js";
+import { FILTER_KEYS, parseTimeRange, timeRangeText } from "./state.js";
 import { latest, openFunctionMenu, pageNote } from "./pages.js";
 
-const KIT = { h, clear, textButton, oklch, cleanName, FILTER_KEYS, latest, openFunctionMenu, pageNote };
+const KIT = { h, clear, textButton, oklch, cleanName, FILTER_KEYS, parseTimeRange, timeRangeText, latest, openFunctionMenu, pageNote };
 
 function laterPage(id, title, load) {
 	const mount = (element, ctx) => {

@@ -60,6 +60,17 @@ export const CHIP_NAMES = {
 	rel: "relative",
 };
 
+/** "1.25-3.5", seconds of tm, tb and x, as [1.25, 3.5]; or null. */
+export function parseTimeRange(text) {
+	const found = /^([\d.]+)-([\d.]+)$/.exec(text || ""),
+		range = found && [Number(found[1]), Number(found[2])];
+
+	return range && range[0] < range[1] ? range : null;
+}
+
+/** Microseconds are as fine as it gets. */
+export const timeRangeText = (from, to) => `${Number(Math.max(0, from).toFixed(6))}-${Number(to.toFixed(6))}`;
+
 // What zoom and selection mean only within the same data.
 const PLACE_KEYS = ["z", "x"];
 

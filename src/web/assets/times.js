@@ -1,23 +1,12 @@
-// The Timeline page, of profiles whose samples have times: a heat map to choose a part of the time by, and stacks in order of
-// time.
+// The Timeline page, of profiles whose samples have times: a heat map to choose a part of the time by, and one to compare it
+// with; and stacks in order of time.
 import { createHeat, secondsText } from "./heat.js";
 import { createLanes } from "./lanes.js";
 
 const ASK_MS = 120;
 
-/** "1.25-3.5" as [1.25, 3.5], or null. */
-export function parseRange(text) {
-	const found = /^([\d.]+)-([\d.]+)$/.exec(text || ""),
-		range = found && [Number(found[1]), Number(found[2])];
-
-	return range && range[0] < range[1] ? range : null;
-}
-
-/** Microseconds are as fine as it gets. */
-export const rangeText = (from, to) => `${Number(Math.max(0, from).toFixed(6))}-${Number(to.toFixed(6))}`;
-
 export function mount(element, ctx, kit) {
-	const { h, clear } = kit,
+	const { h, clear, parseTimeRange, timeRangeText } = kit,
 		profile = ctx.profile;
 
 	if (!profile?.ticks) {
@@ -26,13 +15,15 @@ export function mount(element, ctx, kit) {
 	}
 
 	const note = h("span", { class: "muted count" }),
-		clearButton = kit.textButton("Whole time", () => ctx.filter("tm", null), "btn small", { title: "Show all of the time again (Escape)" }),
+		clearButton = kit.textButton("Whole time", clearTimes, "btn small", { title: "Show all of the time again (Escape)" }),
+		baseButton = kit.textButton("Make it the baseline", makeBase, "btn small", { title: "Compare another time with this (b)" }),
+		compareButton = kit.textButton("Compare with the baseline", compare, "btn small", { title: "What changed from A to B (c)" }),
 		what = h("span", { class: "what" }),
 		table = h("details", { class: "times-table" }, h("summary", null, "As a table"), h("div", { class: "times-rows" })),
-		heat = createHeat(kit, ctx, { onRange: (from, to) => ctx.filter("tm", rangeText(from, to)), onClear: () => ctx.filter("tm", null), tell: text => (what.textContent = text) }),
+		heat = createHeat(kit, ctx, { onRange: (from, to) => ctx.filter("tm", timeRangeText(from, to)), onBase: setBase, onClear: clearTimes, tell: text => (what.textContent = text) }),
 		span = profile.span_nanos / 1e9 || 1e-3,
 		threads = h("span", { class: "muted count" }),
-		filterButton = kit.textButton("Only this time", () => ctx.filters({ tm: rangeText(...lanes.window), x: null }), "btn small", { title: "Make what the chart shows a filter of all views" }),
+		filterButton = kit.textButton("Only this time", () => ctx.filters({ tm: timeRangeText(...lanes.window), x: null }), "btn small", { title: "Make what the chart shows a filter of all views" }),
 		what2 = h("span", { class: "what" }),
 		amount = h("span", { class: "amount" }),
 		lanes = createLanes(kit, ctx, { span, onWindow: setWindow, onSelect: fn => ctx.select(fn), tell: (name, text) => ([what2.textContent, amount.textContent] = [name, text]) }),
@@ -52,7 +43,7 @@ export function mount(element, ctx, kit) {
 	}
 
 	element.classList.add("fill");
-	element.append(h("div", { class: "toolbar wrap" }, h("h2", null, "Samples over time"), note, h("span", { class: "spacer" }), what, clearButton), h("div", { class: "heat-box" }, heat.canvas), table, lower);
+	element.append(h("div", { class: "toolbar wrap" }, h("h2", null, "Samples over time"), note, h("span", { class: "spacer" }), what, baseButton, compareButton, clearButton), h("div", { class: "heat-box" }, heat.canvas), table, lower);
 
 	const resized = new ResizeObserver(() => {
 		heat.draw();
@@ -75,8 +66,39 @@ export function mount(element, ctx, kit) {
 				const sum = data.cells.slice(column * data.rows, (column + 1) * data.rows).reduce((a, b) => a + b, 0),
 					from = (column * data.step) / 1e9;
 
-				return h("tr", null, h("td", null, kit.textButton(secondsText(from), () => ctx.filter("tm", rangeText(from, from + data.step / 1e9)), "link", { title: "Choose this time" })), h("td", { class: "num" }, ctx.format(sum, data.unit)));
+				return h("tr", null, h("td", null, kit.textButton(secondsText(from), () => ctx.filter("tm", timeRangeText(from, from + data.step / 1e9)), "link", { title: "Choose this time" })), h("td", { class: "num" }, ctx.format(sum, data.unit)));
 			}))));
+	}
+
+	// ---- two times
+
+	function clearTimes() {
+		ctx.filters({ tm: null, tb: null });
+	}
+
+	function compare() {
+		ctx.go("compare", { b: null, z: null, x: null });
+	}
+
+	/** The baseline of a window that is chosen is what it is compared with. */
+	function setBase(from, to) {
+		const tb = timeRangeText(from, to);
+
+		if (ctx.state.tm) {
+			ctx.go("compare", { tb, b: null, z: null, x: null });
+			return;
+		}
+		ctx.set({ tb });
+		ctx.announce(`Baseline ${secondsText(from)} to ${secondsText(to)}. Choose what to compare it with.`);
+	}
+
+	function makeBase() {
+		const range = parseTimeRange(ctx.state.tm);
+
+		if (!range)
+			return;
+		ctx.filters({ tm: null, tb: timeRangeText(...range), x: null });
+		ctx.announce("This is the baseline. Choose what to compare it with.");
 	}
 
 	async function load(signal) {
@@ -89,10 +111,10 @@ export function mount(element, ctx, kit) {
 
 	/** What the chart shows is in the URL; all that is chosen is not. */
 	function setWindow(from, to) {
-		const base = parseRange(ctx.state.tm) || [0, span],
-			isAll = !to || (from <= base[0] && to >= base[1] - 1e-6 && !ctx.state.tm) || rangeText(from, to) === ctx.state.tm;
+		const base = parseTimeRange(ctx.state.tm) || [0, span],
+			isAll = !to || (from <= base[0] && to >= base[1] - 1e-6 && !ctx.state.tm) || timeRangeText(from, to) === ctx.state.tm;
 
-		ctx.set({ x: isAll ? null : rangeText(from, to) }, { push: false });
+		ctx.set({ x: isAll ? null : timeRangeText(from, to) }, { push: false });
 	}
 
 	/** While the window moves, what is there is drawn. */
@@ -117,7 +139,7 @@ export function mount(element, ctx, kit) {
 	}
 
 	function showWindow(state) {
-		const range = parseRange(state.x) || parseRange(state.tm) || [0, span];
+		const range = parseTimeRange(state.x) || parseTimeRange(state.tm) || [0, span];
 
 		lanes.setWindow(range[0], Math.min(span, range[1]), false);
 		filterButton.disabled = !state.x;
@@ -126,12 +148,20 @@ export function mount(element, ctx, kit) {
 
 	// ---- both
 
-	function tellRange(state) {
-		const range = parseRange(state.tm);
+	const timesText = ([from, to]) => `${secondsText(from)} to ${secondsText(to)}`;
 
-		heat.setRange(range);
-		clearButton.hidden = !range;
-		note.textContent = range ? `${secondsText(range[0])} to ${secondsText(range[1])}: all views show this time` : `${secondsText(profile.span_nanos / 1e9, 0.1)}, ${profile.ticks.toLocaleString("en")} samples; drag to choose a part`;
+	function tellRange(state) {
+		const range = parseTimeRange(state.tm),
+			base = parseTimeRange(state.tb);
+
+		heat.setRange(range, base);
+		clearButton.hidden = !range && !base;
+		baseButton.hidden = !range;
+		compareButton.hidden = !range || !base;
+		note.textContent = [
+			range && `${timesText(range)}: all views show this time`, base && `baseline ${timesText(base)}`, base && !range && "drag over what to compare it with",
+			!range && !base && `${secondsText(profile.span_nanos / 1e9, 0.1)}, ${profile.ticks.toLocaleString("en")} samples`, !base && (range ? "drag with Shift over what to compare it with" : "drag to choose a part, with Shift a baseline"),
+		].filter(Boolean).join("; ");
 	}
 
 	function update(state) {
@@ -153,7 +183,7 @@ export function mount(element, ctx, kit) {
 	return {
 		update,
 		focus: () => heat.canvas.focus(),
-		keys: { Escape: () => (ctx.state.tm ? (ctx.filter("tm", null), undefined) : false) },
+		keys: { b: () => (ctx.state.tm ? makeBase() : false), c: () => (ctx.state.tm && ctx.state.tb ? compare() : false), Escape: () => (ctx.state.tm || ctx.state.tb ? clearTimes() : false) },
 		get stats() {
 			return { total: data ? data.cells.reduce((a, b) => a + b, 0) : 0, columns: data?.columns, rows: data?.rows, ...lanes.stats };
 		},

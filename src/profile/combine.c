@@ -38,41 +38,48 @@ static bool has_columns(const struct profile *p, const uint32_t *common, uint32_
 	return true;
 }
 
-/* Rewrites a profile to just these columns. */
-static bool select_columns(struct arena *a, struct profile *p, const uint32_t *common,
-			   uint32_t ncommon, struct err *e)
+void profile_select(struct arena *a, struct profile *p, const uint32_t *columns, uint32_t n)
 {
-	uint32_t *column_of = arena_many(a, p->strings->n, uint32_t); /* by type: its first, + 1 */
-	uint32_t *column = arena_many(a, ncommon, uint32_t);
-	struct value_type *types = arena_many(a, ncommon, struct value_type);
+	struct value_type *types = arena_many(a, n + 1, struct value_type);
 	struct sample *samples = arena_many(a, p->nsamples, struct sample);
-	int64_t *values = arena_many(a, (size_t)p->nsamples * ncommon, int64_t);
+	int64_t *values = arena_many(a, (size_t)p->nsamples * n, int64_t);
 
-	for (uint32_t i = p->ntypes; i-- > 0;)
-		column_of[p->types[i].type] = i + 1;
-	for (uint32_t i = 0; i < ncommon; i++) {
-		column[i] = column_of[common[i]] - 1;
-		if (column[i] == NONE)
-			return err_set(e, ERR_FORMAT,
-				       "\"%.*s\" sample type is not found in profile",
-				       STR_ARG(profile_str(p, common[i])));
-		types[i] = p->types[column[i]];
-	}
+	for (uint32_t i = 0; i < n; i++)
+		types[i] = p->types[columns[i]];
 	for (uint32_t s = 0; s < p->nsamples; s++) {
 		const int64_t *from = sample_values(p, &p->samples[s]);
 
-		for (uint32_t i = 0; i < ncommon; i++)
-			values[(size_t)s * ncommon + i] = from[column[i]];
+		for (uint32_t i = 0; i < n; i++)
+			values[(size_t)s * n + i] = from[columns[i]];
 		samples[s] = p->samples[s];
 		samples[s].row = s;
 	}
 	p->types = types;
-	p->ntypes = ncommon;
+	p->ntypes = n;
 	p->times = NULL;
 	p->samples = samples;
 	p->values = values;
-	if (!has_type(p, p->default_type))
-		p->default_type = common[0];
+	if (n && !has_type(p, p->default_type))
+		p->default_type = types[0].type;
+}
+
+/* Rewrites a profile to just these types. */
+static bool select_types(struct arena *a, struct profile *p, const uint32_t *common,
+			 uint32_t ncommon, struct err *e)
+{
+	uint32_t *column_of = arena_many(a, p->strings->n, uint32_t); /* by type: its first, + 1 */
+	uint32_t *columns = arena_many(a, ncommon, uint32_t);
+
+	for (uint32_t i = p->ntypes; i-- > 0;)
+		column_of[p->types[i].type] = i + 1;
+	for (uint32_t i = 0; i < ncommon; i++) {
+		columns[i] = column_of[common[i]] - 1;
+		if (columns[i] == NONE)
+			return err_set(e, ERR_FORMAT,
+				       "\"%.*s\" sample type is not found in profile",
+				       STR_ARG(profile_str(p, common[i])));
+	}
+	profile_select(a, p, columns, ncommon);
 	return true;
 }
 
@@ -89,7 +96,7 @@ static bool select_common_types(struct arena *a, struct profile *profiles, size_
 		return err_set(e, ERR_FORMAT, "profiles have empty common sample type list");
 	for (size_t i = 0; i < n; i++)
 		if (!has_columns(&profiles[i], common, ncommon) &&
-		    !select_columns(a, &profiles[i], common, ncommon, e))
+		    !select_types(a, &profiles[i], common, ncommon, e))
 			return false;
 	return true;
 }

@@ -225,6 +225,8 @@ void profile_rebase(struct profile *p, struct strings *to);
  * one. `profiles` are overwritten. */
 bool profile_combine(struct arena *a, struct profile *profiles, size_t n, struct profile *out,
 		     struct err *e);
+/* Leaves only these columns, of which none is named twice. Tables that change go to `a`. */
+void profile_select(struct arena *a, struct profile *p, const uint32_t *columns, uint32_t n);
 /* source - base. With `mark_base` (-diff_base) base samples get the label pprof::base=true, with
  * `normalize` the source is scaled to the base's totals first. */
 struct diff_params {

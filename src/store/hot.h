@@ -38,11 +38,11 @@ struct hot_seen {
 
 /* Of a series in a time. */
 struct hot_sum {
-	bool has_type; /* else there is no such sample type in it */
-	bool is_gauge; /* it is to be averaged */
-	uint32_t unit; /* string */
-	double total;  /* of all functions */
-	uint64_t nprofiles;
+	bool has_type;		       /* else there is no such sample type in it */
+	bool is_gauge;		       /* it is to be averaged */
+	uint32_t name, unit;	       /* strings: of the sample type */
+	double total;		       /* of all functions */
+	uint64_t nprofiles, ntyped;    /* all; those whose values are in it (kind.h) */
 	int64_t first, last, duration; /* times of profiles; what they took together */
 	struct hot_seen seen;	       /* of an open window */
 	uint64_t generation;	       /* of names (naming.h): good as long as that, or HOT_EVER */

@@ -201,17 +201,19 @@ static bool is_usable(struct store *s)
 
 /* ---- sums */
 
-enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4, IS_OPEN = 8 };
+/* Those without a name were written before there were any: they are made again. */
+enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4, IS_OPEN = 8, HAS_NAME = 16 };
 
 static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p)
 {
 	size_t begin = seal_begin(out);
-	struct str unit = hot_text(&s->hot, p->sum.unit);
+	struct str unit = hot_text(&s->hot, p->sum.unit), name = hot_text(&s->hot, p->sum.name);
 	uint64_t total;
 
 	memcpy(&total, &p->sum.total, sizeof(total));
 	put_number(out, (p->sum.has_type ? HAS_TYPE : 0) | (p->sum.is_gauge ? IS_GAUGE : 0) |
-				(s->namer ? HAS_NAMER : 0) | (p->key.is_open ? IS_OPEN : 0));
+				(s->namer ? HAS_NAMER : 0) | (p->key.is_open ? IS_OPEN : 0) |
+				HAS_NAME);
 	put_number(out, total);
 	put_number(out, p->sum.nprofiles);
 	put_signed(out, p->sum.first);
@@ -219,6 +221,9 @@ static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p
 	put_signed(out, p->sum.duration);
 	put_number(out, unit.n);
 	buf_str(out, unit);
+	put_number(out, name.n);
+	buf_str(out, name);
+	put_number(out, p->sum.ntyped);
 	put_number(out, p->n);
 	if (p->key.is_open) {
 		put_signed(out, p->sum.seen.nrows);
@@ -228,14 +233,18 @@ static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p
 	seal_end(out, begin, STR(""), p->data, LEVEL, NULL);
 }
 
-static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, struct str *unit,
+struct sum_type {
+	struct str name, unit;
+};
+
+static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, struct sum_type *type,
 		    unsigned *kind, struct err *e)
 {
 	uint64_t total;
 
 	if (!seal_open(s, data, e))
 		return false;
-	*kind = (unsigned)get_below(&s->head, 2 * IS_OPEN);
+	*kind = (unsigned)get_below(&s->head, 2 * HAS_NAME);
 	total = get_number(&s->head);
 	memcpy(&p->sum.total, &total, sizeof(total));
 	p->sum.has_type = *kind & HAS_TYPE;
@@ -245,7 +254,11 @@ static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, str
 	p->sum.last = get_signed(&s->head);
 	p->sum.duration = get_signed(&s->head);
 	p->sum.generation = HOT_EVER;
-	*unit = get_text(&s->head);
+	*type = (struct sum_type){ .unit = get_text(&s->head) };
+	if (*kind & HAS_NAME) {
+		type->name = get_text(&s->head);
+		p->sum.ntyped = get_number(&s->head);
+	}
 	p->n = get_count(&s->head);
 	if (*kind & IS_OPEN) {
 		p->sum.seen.nrows = get_signed(&s->head);
@@ -262,9 +275,9 @@ bool kept_check_sum(struct str data, uint32_t nfunctions, struct err *e)
 {
 	struct sealed s = { 0 };
 	struct hot_packed p = { 0 };
-	struct str unit;
+	struct sum_type type;
 	unsigned kind;
-	bool ok = get_sum(&s, data, &p, &unit, &kind, e);
+	bool ok = get_sum(&s, data, &p, &type, &kind, e);
 	uint64_t function = 0;
 
 	get_number(&s.dense);
@@ -285,13 +298,14 @@ static void load_row(struct store *s, const struct picked *series, const struct 
 {
 	struct sealed sealed = { 0 };
 	struct hot_packed p = { .key = *key, .nchanges = series->changes.n };
-	struct str unit;
+	struct sum_type type;
 	struct err ignored;
 	unsigned kind;
 
-	if (get_sum(&sealed, data, &p, &unit, &kind, &ignored) &&
+	if (get_sum(&sealed, data, &p, &type, &kind, &ignored) && (kind & HAS_NAME) &&
 	    !(kind & HAS_NAMER) == !s->namer && !(kind & IS_OPEN) == !key->is_open) {
-		p.sum.unit = hot_string(&s->hot, unit);
+		p.sum.name = hot_string(&s->hot, type.name);
+		p.sum.unit = hot_string(&s->hot, type.unit);
 		hot_put_packed(&s->hot, &p);
 	}
 	sealed_release(&sealed);

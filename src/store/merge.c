@@ -5,25 +5,17 @@
  */
 #include <stdlib.h>
 
-#include "base/vec.h"
 #include "store/meaning.h"
 #include "store/naming.h"
+#include "store/piles.h"
 #include "store/running.h"
-#include "store/sums.h"
-
-/* Profiles that have the same sample types. */
-struct pile {
-	struct profile like; /* its types are those of all */
-	struct merger *merger;
-	uint64_t nprofiles;
-};
 
 struct merging {
 	struct store *s;
 	struct arena *a;
 	struct strings *strings;
 	struct sums sums;
-	vec(struct pile) piles;
+	struct piles piles;
 	struct store_merged *out;
 	const struct picked *last_series;
 	struct running running;
@@ -35,29 +27,6 @@ struct merging {
 
 /* ---- sums become piles */
 
-static bool same_types(const struct profile *x, const struct profile *y)
-{
-	if (x->ntypes != y->ntypes || x->period_type.type != y->period_type.type ||
-	    x->period_type.unit != y->period_type.unit)
-		return false;
-	for (uint32_t i = 0; i < x->ntypes; i++)
-		if (x->types[i].type != y->types[i].type || x->types[i].unit != y->types[i].unit)
-			return false;
-	return true;
-}
-
-static struct pile *pile_for(struct merging *m, const struct profile *p)
-{
-	for (size_t i = 0; i < m->piles.n; i++)
-		if (same_types(&m->piles.at[i].like, p))
-			return &m->piles.at[i];
-	vec_push(&m->piles, (struct pile){ .like = *p, .merger = merger_new(m->strings) });
-	/* The profile is of a scratch arena. */
-	m->piles.at[m->piles.n - 1].like.types =
-		arena_copy(m->a, p->types, p->ntypes * sizeof(*p->types));
-	return &m->piles.at[m->piles.n - 1];
-}
-
 static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 {
 	struct merging *m = ctx;
@@ -68,7 +37,7 @@ static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 
 	book_sum_pack(sum->sum, &packed);
 	ok = book_unpack(sum->book->book, buf_view(&packed), &scratch, m->strings, &p, e) &&
-	     merger_add(pile_for(m, &p)->merger, &p, e);
+	     piles_add(&m->piles, &p, sum, e);
 	buf_release(&packed);
 	arena_release(&scratch);
 	return ok;
@@ -123,20 +92,6 @@ static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
 
 /* ---- piles become one profile */
 
-static bool finish_piles(struct merging *m, struct profile *out, struct err *e)
-{
-	struct profile *profiles = arena_many(m->a, m->piles.n + 1, struct profile);
-
-	for (size_t i = 0; i < m->piles.n; i++) {
-		merger_finish(m->piles.at[i].merger, m->a, &profiles[i]);
-		m->piles.at[i].merger = NULL;
-	}
-	if (m->piles.n > 1)
-		return profile_combine(m->a, profiles, m->piles.n, out, e);
-	*out = profiles[0];
-	return true;
-}
-
 static bool finish_one(struct merging *m, struct err *e)
 {
 	struct shelf_book *b = shelf_take(m->s, m->first_book, e);
@@ -162,8 +117,9 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 	m->out->ran_ns = m->running.ran;
 	if (m->out->nprofiles == 1 && !m->has_corrections)
 		return finish_one(m, e);
-	if (!finish_piles(m, &m->out->profile, e))
+	if (!piles_finish(&m->piles, scan->q, &m->out->profile, &m->out->left_out, e))
 		return false;
+	m->out->nprofiles -= m->out->left_out.nprofiles;
 	if (how == STORE_AS_TYPE || how == STORE_MEAN)
 		average_profile(m->a, &m->out->profile, scan->picked[0].type, how == STORE_MEAN,
 				m->out->nprofiles);
@@ -173,7 +129,11 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
 		 struct strings *strings, struct store_merged *out, struct err *e)
 {
-	struct merging m = { .s = s, .a = a, .strings = strings, .out = out };
+	struct merging m = { .s = s,
+			     .a = a,
+			     .strings = strings,
+			     .piles = { .a = a, .strings = strings },
+			     .out = out };
 	struct scan scan = { .s = s,
 			     .q = q,
 			     .which = how == STORE_LAST	 ? SCAN_LAST
@@ -193,9 +153,7 @@ bool store_merge(struct store *s, const struct store_query *q, enum store_sum ho
 	if (ok)
 		naming_profile(s->namer, a, &out->profile);
 	sums_release(&m.sums);
-	for (size_t i = 0; i < m.piles.n; i++)
-		merger_free(m.piles.at[i].merger);
-	vec_release(&m.piles);
+	piles_release(&m.piles);
 	buf_release(&m.first);
 	return ok;
 }

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "base/int.h"
+#include "base/unit.h"
 #include "store/by.h"
+#include "store/kind.h"
 #include "store/meaning.h"
 #include "store/naming.h"
 #include "store/scan.h"
@@ -12,8 +14,7 @@ enum { MAX_PROCESSES = 64 };		     /* that are told apart for the level of a ser
 #define MAX_HOLD (INT64_C(900) * 1000000000) /* for which a series is what it was */
 
 struct chart_line {
-	uint32_t name, unit; /* strings */
-	bool has_unit;
+	uint32_t name; /* string */
 };
 
 struct point {
@@ -43,6 +44,12 @@ struct held {
 	double level;
 };
 
+/* What to tell, if values of several kinds (kind.h) were found. */
+struct choice {
+	bool is_made;
+	struct str name, unit;
+};
+
 struct charting {
 	struct store *s;
 	const struct store_series_params *params;
@@ -51,11 +58,17 @@ struct charting {
 	struct buf scratch;
 	vec(struct chart_line) lines;
 	vec(struct point) points;
+	struct choice *choice;
 	struct map line_map, point_map;
 	uint64_t seed;
 	size_t max_points;
 	struct run run;
 	struct held held;
+	/* Values are of one kind: the first one, or once several were found what most have. */
+	struct kinds kinds;
+	uint32_t kind;
+	struct str unit;
+	double ratio;		  /* of what is read now */
 	struct shelf_book *book;  /* that was used last */
 	struct err no_type;	  /* of a profile that was left out */
 	struct book_probe *probe; /* of it, for the function */
@@ -338,21 +351,38 @@ static bool total_value(const struct scan_row *row, uint32_t type, double *value
 	return true;
 }
 
-/* The first profile says what its type means, and its unit. */
-static bool learn(struct charting *c, const struct scan_row *row, uint32_t type, uint32_t line,
-		  struct err *e)
+/* Told are values of this, in the unit that was asked for or the finest so far. */
+static void set_kind(struct charting *c, uint32_t kind)
+{
+	struct str wanted = c->params->unit, unit = c->kinds.at.at[kind].unit;
+
+	c->kind = kind;
+	c->unit = unit_same_family(wanted, unit) ? wanted : unit;
+}
+
+static bool wants_unit(const struct charting *c, struct str unit)
+{
+	struct str wanted = c->params->unit;
+
+	return !wanted.n || str_eq(wanted, unit) || unit_same_family(wanted, unit);
+}
+
+/* Is the row of the kind that is told? The first profile says what its type means, and its unit. */
+static bool learn(struct charting *c, const struct scan_row *row, uint32_t type)
 {
 	const struct book *b = c->book->book;
-	uint32_t unit = strings_add(&c->strings, book_type_unit(b, row->head, type));
-	struct chart_line *l = &c->lines.at[line];
+	struct str name = book_type_name(b, row->head, type);
+	struct str unit = book_type_unit(b, row->head, type);
+	uint32_t kind = kinds_find(&c->kinds, name, unit);
 
-	if (l->has_unit && l->unit != unit)
-		return err_set(e, ERR_USAGE,
-			       "some values are in %.*s and some in %.*s; name one "
-			       "sample type",
-			       STR_ARG(c->strings.at[l->unit]), STR_ARG(c->strings.at[unit]));
-	l->unit = unit;
-	l->has_unit = true;
+	kinds_count(&c->kinds, kind, row->series->service, row->series->service_name,
+		    row->nprofiles);
+	c->kinds.at.at[kind].is_unfit = !wants_unit(c, unit);
+	if (c->kind == NONE && wants_unit(c, unit))
+		set_kind(c, kind);
+	if (kind != c->kind)
+		return false;
+	c->ratio = kind_ratio(unit, c->unit);
 	if (c->how == STORE_AS_TYPE)
 		c->how = meaning_of(row->series->type, book_type_name(b, row->head, type)) ==
 					 MEANING_GAUGE
@@ -361,25 +391,34 @@ static bool learn(struct charting *c, const struct scan_row *row, uint32_t type,
 	return true;
 }
 
+/* It has no such sample type. */
+static void note_untyped(struct charting *c, const struct scan_row *row)
+{
+	uint32_t kind = kinds_find(&c->kinds, STR(""), STR(""));
+
+	c->kinds.at.at[kind].is_unfit = true;
+	kinds_count(&c->kinds, kind, row->series->service, row->series->service_name,
+		    row->nprofiles);
+	if (!c->lines.n && !c->no_type.kind)
+		book_no_type(c->book->book, row->head, c->params->sample_type, &c->no_type);
+}
+
 static bool add_locked(struct charting *c, const struct scan_row *row, struct err *e)
 {
 	uint32_t type = book_find_type(c->book->book, row->head, c->params->sample_type), line;
 	double value = 0;
 	bool ok;
 
-	if (type == NONE) {
-		if (!c->lines.n && !c->no_type.kind)
-			book_no_type(c->book->book, row->head, c->params->sample_type, &c->no_type);
+	if (type == NONE)
+		note_untyped(c, row);
+	if (type == NONE || !learn(c, row, type))
 		return true;
-	}
 	line = line_of(c, by_value(row->series, row->time, c->params->by, &c->scratch));
-	if (!learn(c, row, type, line, e))
-		return false;
 	if (has_functions(c->params))
 		ok = function_value(c, row, type, &value, e);
 	else
 		ok = total_value(row, type, &value, e);
-	return ok && add_value(c, row, line, value, e);
+	return ok && add_value(c, row, line, value * c->ratio, e);
 }
 
 static void put_back(struct charting *c)
@@ -452,7 +491,8 @@ static void make_lines(struct charting *c, struct arena *a, struct store_line **
 		if (!i || p->line != p[-1].line) {
 			line = &(*lines)[(*n)++];
 			*line = (struct store_line){ .name = copy_string(a, c, from->name),
-						     .unit = copy_string(a, c, from->unit),
+						     .unit = (struct str){ str_dup(a, c->unit),
+									   c->unit.n },
 						     .is_gauge = c->how != STORE_SUM,
 						     .points = &to[i] };
 		}
@@ -462,14 +502,56 @@ static void make_lines(struct charting *c, struct arena *a, struct store_line **
 	}
 }
 
-/* *is_early: some names were not there yet, and are now. */
-static bool series_once(struct store *s, const struct store_series_params *params, struct arena *a,
-			struct store_line **lines, size_t *n, bool *is_early, struct err *e)
+/* True: it is to be done again, for one kind. */
+static bool choose_kind(struct charting *c, struct arena *a)
+{
+	uint32_t chosen = kinds_choose(&c->kinds);
+	const struct kind *kind;
+
+	/* Nothing is in the unit that was asked for: then in any. */
+	if (chosen == NONE)
+		for (uint32_t i = 0; i < c->kinds.at.n; i++)
+			c->kinds.at.at[i].is_unfit = !c->kinds.at.at[i].name.n;
+	else if (!kinds_are_mixed(&c->kinds))
+		return false;
+	chosen = kinds_choose(&c->kinds);
+	if (c->choice->is_made || chosen == NONE)
+		return false;
+	kind = &c->kinds.at.at[chosen];
+	*c->choice = (struct choice){ true,
+				      { str_dup(a, kind->name), kind->name.n },
+				      { str_dup(a, kind->unit), kind->unit.n } };
+	return true;
+}
+
+static void begin_kinds(struct charting *c)
+{
+	kinds_init(&c->kinds);
+	c->kind = NONE;
+	if (c->choice->is_made)
+		set_kind(c, kinds_find(&c->kinds, c->choice->name, c->choice->unit));
+}
+
+static void tell_left_out(struct charting *c, struct arena *a)
+{
+	if (!c->params->left_out)
+		return;
+	*c->params->left_out = (struct store_left_out){ 0 };
+	if (c->kind != NONE)
+		kinds_left_out(&c->kinds, c->kind, a, c->params->left_out);
+}
+
+/* *is_early: it is to be done again; some names were not there yet, and are now, or values are not
+ * all of one kind. */
+static bool series_once(struct store *s, const struct store_series_params *params,
+			struct choice *choice, struct arena *a, struct store_line **lines,
+			size_t *n, bool *is_early, struct err *e)
 {
 	struct charting c = { .s = s,
 			      .params = params,
 			      .how = params->how,
 			      .seed = map_seed(),
+			      .choice = choice,
 			      .naming.by = s->namer };
 	struct scan scan = { .s = s,
 			     .q = &params->query,
@@ -482,14 +564,18 @@ static bool series_once(struct store *s, const struct store_series_params *param
 
 	c.max_points = s->params.max_memory / 8 / sizeof(struct point);
 	strings_init(&c.strings);
+	begin_kinds(&c);
 	scan_pick(&scan, a);
 	ok = scan_check_type(&scan, e) && scan_run(&scan, e) && end_run(&c, e) && drop_held(&c, e);
-	if (ok && !c.lines.n && c.no_type.kind) {
+	*is_early = ok && choose_kind(&c, a);
+	if (ok && !*is_early && !c.lines.n && c.no_type.kind) {
 		*e = c.no_type;
 		ok = false;
 	}
-	if (ok)
+	if (ok && !*is_early) {
 		make_lines(&c, a, lines, n);
+		tell_left_out(&c, a);
+	}
 	put_back(&c);
 	strings_release(&c.strings);
 	vec_release(&c.lines);
@@ -497,14 +583,19 @@ static bool series_once(struct store *s, const struct store_series_params *param
 	map_release(&c.line_map);
 	map_release(&c.point_map);
 	buf_release(&c.scratch);
-	*is_early = ok && naming_wait(&c.naming);
+	kinds_release(&c.kinds);
+	*is_early = *is_early || (ok && naming_wait(&c.naming));
 	return ok;
 }
 
 bool store_series(struct store *s, const struct store_series_params *params, struct arena *a,
 		  struct store_line **lines, size_t *n, struct err *e)
 {
-	bool is_early, ok = series_once(s, params, a, lines, n, &is_early, e);
+	enum { MAX_AGAIN = 2 }; /* for one kind of values, and for names */
+	struct choice choice = { 0 };
+	bool is_early, ok = series_once(s, params, &choice, a, lines, n, &is_early, e);
 
-	return is_early ? series_once(s, params, a, lines, n, &is_early, e) : ok;
+	for (int i = 0; is_early && i < MAX_AGAIN; i++)
+		ok = series_once(s, params, &choice, a, lines, n, &is_early, e);
+	return ok;
 }

@@ -184,6 +184,16 @@ struct store_query {
 	const atomic_bool *stop; /* or NULL */
 	/* Sums may be of profiles of several types: who asks knows that they mean the same. */
 	bool may_mix_types;
+	/* Of store_merge: profiles that have this sample type, in this unit or another of its
+	 * family; "", or what none has: in that which most services have. */
+	struct str sample_type, unit;
+	bool is_whole; /* of store_merge: ERR_USAGE if anything had to be left out */
+};
+
+/* What a query found, but could not add to the rest: it has other sample types (kind.h). */
+struct store_left_out {
+	uint64_t nprofiles, nservices;
+	struct str why; /* for people; "" if there is nothing */
 };
 
 /* In order of time. */
@@ -208,6 +218,7 @@ struct store_merged {
 	/* How long profiles took together, and for how long what they are of ran, all series
 	 * together, as far as that can be told (running.h). */
 	int64_t duration_ns, ran_ns;
+	struct store_left_out left_out; /* is in none of these numbers, but for the last two */
 };
 /* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */
 bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
@@ -252,8 +263,10 @@ struct store_series_params {
 	struct str by; /* a label, "service" or "type": one line for each; "": one in all. Several
 			  have a NUL between them, and so have the names of their lines */
 	struct str sample_type; /* "": the default one */
-	struct str function;	/* "": the whole profile */
-	bool is_flat;		/* of the function: itself only */
+	struct str unit; /* that values are wanted in; "": the finest that most services have */
+	struct store_left_out *left_out; /* or NULL: set to what is not in the lines */
+	struct str function;		 /* "": the whole profile */
+	bool is_flat;			 /* of the function: itself only */
 	/* Instead of one function: only samples whose stacks begin with these, from the root on. */
 	const struct str *call_site;
 	size_t ncall_site;
@@ -336,6 +349,7 @@ struct store_top {
 	struct str unit;
 	uint64_t nprofiles, nservices;
 	int64_t from, to;
+	struct store_left_out left_out;
 };
 bool store_top(struct store *s, const struct store_top_params *params, struct arena *a,
 	       struct store_top *top, struct err *e);

@@ -119,6 +119,9 @@ static bool add_locked(struct sums *m, struct shelf_book *b, const struct scan_r
 	while (m->ones.n < head.ntypes)
 		vec_push(&m->ones, 1.0);
 	sum = find_sum(m, b, &head, group);
+	sum->service = row->series->service;
+	sum->service_name = row->series->service_name;
+	sum->nprofiles += row->nprofiles;
 	/* The first one tells the types. */
 	if (sum->bytes && !counts(row, head.ntypes))
 		return true;

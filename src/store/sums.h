@@ -15,6 +15,9 @@ struct sum {
 	struct shelf_book *book; /* its lock is held for reading when it is handed over */
 	uint32_t head, ntypes;
 	uint64_t group;
+	int64_t service;
+	struct str service_name;
+	uint64_t nprofiles;
 	struct book_sum *sum;
 	size_t bytes;
 };

@@ -7,10 +7,14 @@
 #include "base/int.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "base/unit.h"
 #include "store/by.h"
 #include "store/kept.h"
 
-enum { MIN_SERIES = 8 }; /* of a part */
+enum {
+	MIN_SERIES = 8, /* of a part */
+	MAX_AGAIN = 2,	/* for one kind of values, and for names */
+};
 
 /* ---- a series */
 
@@ -21,7 +25,7 @@ static uint32_t *slot_of(struct top_part *p, uint32_t function)
 	return &p->slots.at[function];
 }
 
-static void add_locals(struct top_part *p, bool is_late)
+static void add_locals(struct top_part *p, bool is_late, double ratio)
 {
 	for (size_t i = 0; i < p->sum.weights.n; i++) {
 		const struct hot_weight *w = &p->sum.weights.at[i];
@@ -33,10 +37,10 @@ static void add_locals(struct top_part *p, bool is_late)
 			*slot = (uint32_t)p->locals.n;
 		}
 		l = &p->locals.at[*slot - 1];
-		l->flat += (double)w->flat;
-		l->cum += (double)w->cum;
+		l->flat += (double)w->flat * ratio;
+		l->cum += (double)w->cum * ratio;
 		if (is_late)
-			l->late += (double)w->flat;
+			l->late += (double)w->flat * ratio;
 	}
 }
 
@@ -146,20 +150,59 @@ static void flush_locals(struct top_part *p, const struct picked *series, uint32
 	p->locals.n = 0;
 }
 
-static bool take_unit(struct top_part *p, uint32_t unit, bool is_gauge, struct err *e)
-{
-	struct hot *hot = p->t->hot;
+/* ---- kinds of values */
 
-	if (p->has_unit && unit != p->unit)
-		return err_set(e, ERR_USAGE,
-			       "some values are in %.*s and some in %.*s; name one "
-			       "profile type and sample type",
-			       STR_ARG(hot_text(hot, p->unit)), STR_ARG(hot_text(hot, unit)));
-	p->unit = unit;
+static void count_kinds(struct top_part *p, const struct picked *series)
+{
+	const struct hot_sum *sum = &p->sum;
+	struct hot *hot = p->t->hot;
+	uint32_t none;
+
+	if (sum->ntyped) {
+		/* Most are of the kind of the one before. */
+		if (p->kind == NONE || p->kind_name != sum->name || p->kind_unit != sum->unit)
+			p->kind = kinds_find(&p->kinds, hot_text(hot, sum->name),
+					     hot_text(hot, sum->unit));
+		p->kind_name = sum->name;
+		p->kind_unit = sum->unit;
+		kinds_count(&p->kinds, p->kind, series->service, series->service_name, sum->ntyped);
+	}
+	if (sum->nprofiles > sum->ntyped) {
+		none = kinds_find(&p->kinds, STR(""), STR(""));
+		p->kinds.at.at[none].is_unfit = true;
+		kinds_count(&p->kinds, none, series->service, series->service_name,
+			    sum->nprofiles - sum->ntyped);
+	}
+}
+
+/* Is the window of the kind that is told, which as long as nobody has chosen is the first? */
+static bool take_kind(struct top_part *p, double *ratio)
+{
+	const struct topping *t = p->t;
+	const struct hot_sum *sum = &p->sum;
+
+	*ratio = 1;
+	if (!sum->has_type)
+		return false;
+	if (!p->has_unit) {
+		p->name = t->is_chosen ? t->name : sum->name;
+		p->unit = t->is_chosen ? t->unit : sum->unit;
+	}
+	if (sum->name != p->name)
+		return false;
+	if (sum->unit != p->unit) {
+		struct str from = hot_text(t->hot, sum->unit), to = hot_text(t->hot, p->unit);
+
+		if (!unit_same_family(from, to))
+			return false;
+		*ratio = kind_ratio(from, to);
+	}
 	p->has_unit = true;
-	p->is_gauge = is_gauge;
+	p->is_gauge = sum->is_gauge;
 	return true;
 }
+
+/* ---- */
 
 /* How much of what ran was profiled, of what was added since the last call: its inverse. */
 static double whole_of(struct running *r)
@@ -172,7 +215,7 @@ static double whole_of(struct running *r)
 	return whole;
 }
 
-static void note_window(struct top_part *p, const struct picked *series, uint32_t by)
+static void note_window(struct top_part *p, const struct picked *series, uint32_t by, double ratio)
 {
 	const struct hot_sum *sum = &p->sum;
 	struct scan_row row = { .series = series,
@@ -188,9 +231,9 @@ static void note_window(struct top_part *p, const struct picked *series, uint32_
 		p->last = sum->last;
 	while (p->nprofiles_of.n <= by)
 		vec_push(&p->nprofiles_of, 0);
-	p->nprofiles_of.at[by] += sum->nprofiles;
-	p->nprofiles += sum->nprofiles;
-	p->total += sum->total;
+	p->nprofiles_of.at[by] += sum->ntyped;
+	p->nprofiles += sum->ntyped;
+	p->total += sum->total * ratio;
 }
 
 /* Nothing is before its first profile, and nothing after its last, but for the rest of windows. */
@@ -233,6 +276,7 @@ static bool read_series(struct top_part *p, struct picked *series, struct err *e
 	uint32_t by = 0, next_by;
 	struct top_window w;
 	int64_t from, to;
+	double ratio;
 	bool is_first = true;
 
 	clip(t, series, &from, &to);
@@ -246,17 +290,16 @@ static bool read_series(struct top_part *p, struct picked *series, struct err *e
 			p->untyped = series;
 			p->untyped_window = w;
 		}
-		if (!p->sum.nprofiles || !p->sum.has_type)
+		count_kinds(p, series);
+		if (!p->sum.nprofiles || !take_kind(p, &ratio))
 			continue;
-		if (!take_unit(p, p->sum.unit, p->sum.is_gauge, e))
-			return false;
 		next_by = by_of(p, series, at, is_first, by);
 		if (!is_first && next_by != by)
 			flush_locals(p, series, by, whole_of(&p->running));
 		is_first = false;
 		by = next_by;
-		note_window(p, series, by);
-		add_locals(p, at >= t->middle);
+		note_window(p, series, by, ratio);
+		add_locals(p, at >= t->middle, ratio);
 	}
 	if (!is_first)
 		flush_locals(p, series, by, whole_of(&p->running));
@@ -352,10 +395,15 @@ static void join_ran(struct top_part *to, struct top_weight *w, const struct top
 }
 
 /* All of another part's into the first. */
-static bool join(struct top_part *to, const struct top_part *p, struct err *e)
+static void join(struct top_part *to, const struct top_part *p)
 {
-	if (p->has_unit && !take_unit(to, p->unit, p->is_gauge, e))
-		return false;
+	if (p->has_unit) {
+		to->has_unit = true;
+		to->name = p->name;
+		to->unit = p->unit;
+		to->is_gauge = p->is_gauge;
+	}
+	kinds_join(&to->kinds, &p->kinds);
 	for (size_t i = 0; i < p->weights.n; i++) {
 		const struct top_weight *x = &p->weights.at[i];
 		struct top_weight *w = weight_of(to, x->key, x->by);
@@ -383,7 +431,6 @@ static bool join(struct top_part *to, const struct top_part *p, struct err *e)
 		to->untyped = p->untyped;
 		to->untyped_window = p->untyped_window;
 	}
-	return true;
 }
 
 /* Only its profiles tell which sample types there are instead. */
@@ -406,8 +453,7 @@ static bool join_parts(struct topping *t, struct err *e)
 			return false;
 		}
 	for (size_t i = 1; i < t->nparts; i++)
-		if (!join(&t->parts[0], &t->parts[i], e))
-			return false;
+		join(&t->parts[0], &t->parts[i]);
 	return t->parts[0].has_unit || !t->parts[0].untyped || no_type(&t->parts[0], e);
 }
 
@@ -503,8 +549,11 @@ static bool has_weeks(struct str by)
 static void parts_init(struct topping *t, struct top_part *parts)
 {
 	t->parts = parts;
-	for (size_t i = 0; i < t->nparts; i++)
+	for (size_t i = 0; i < t->nparts; i++) {
 		top_part_init(&parts[i], t);
+		kinds_init(&parts[i].kinds);
+		parts[i].kind = NONE;
+	}
 }
 
 static void parts_release(struct topping *t)
@@ -514,11 +563,39 @@ static void parts_release(struct topping *t)
 
 		if (p->groups.group)
 			hot_put_groups(t->hot, &p->groups);
+		kinds_release(&p->kinds);
 		top_part_release(p);
 	}
 }
 
-/* *is_early: some names were not there yet, and are now. */
+/* Values of several kinds have been found, and added: it is to be done again, for one of them.
+ * Where there is but one, as almost everywhere, it costs nothing. */
+static bool choose_kind(struct topping *t)
+{
+	const struct kinds *kinds = &t->parts[0].kinds;
+	uint32_t chosen = kinds_are_mixed(kinds) ? kinds_choose(kinds) : NONE;
+
+	if (t->is_chosen || chosen == NONE)
+		return false;
+	t->is_chosen = true;
+	t->name = hot_string(t->hot, kinds->at.at[chosen].name);
+	t->unit = hot_string(t->hot, kinds->at.at[chosen].unit);
+	return true;
+}
+
+static void tell_left_out(struct topping *t, struct arena *a, struct store_top *top)
+{
+	struct top_part *p = &t->parts[0];
+
+	if (p->has_unit)
+		kinds_left_out(
+			&p->kinds,
+			kinds_find(&p->kinds, hot_text(t->hot, p->name), hot_text(t->hot, p->unit)),
+			a, &top->left_out);
+}
+
+/* *is_early: it is to be done again; some names were not there yet, and are now, or values are not
+ * all of one kind. */
 static bool weigh(struct topping *t, size_t n, struct arena *a, struct store_top *top,
 		  bool *is_early, struct err *e)
 {
@@ -535,9 +612,12 @@ static bool weigh(struct topping *t, size_t n, struct arena *a, struct store_top
 	t->sample_type = hot_string(t->hot, t->params->sample_type);
 	parallel_for((int)t->nparts, t->nparts, run_part, t);
 	ok = join_parts(t, e);
-	if (ok)
+	*is_early = ok && choose_kind(t);
+	if (ok && !*is_early) {
 		top_make_rows(t, a, top);
-	*is_early = ok && naming_wait(&parts[0].naming);
+		tell_left_out(t, a, top);
+	}
+	*is_early = *is_early || (ok && naming_wait(&parts[0].naming));
 	parts_release(t);
 	return ok;
 }
@@ -562,7 +642,7 @@ bool store_top(struct store *s, const struct store_top_params *params, struct ar
 	hot_begin(&s->hot);
 	kept_begin(s);
 	ok = weigh(&t, scan.npicked, a, top, &is_early, e);
-	if (is_early)
+	for (int i = 0; is_early && i < MAX_AGAIN; i++)
 		ok = weigh(&t, scan.npicked, a, top, &is_early, e);
 	if (ok && params->is_kept)
 		kept_save(s, t.from, t.to + 1, params->query.stop);

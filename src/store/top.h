@@ -7,6 +7,7 @@
 #ifndef STORE_TOP_H
 #define STORE_TOP_H
 
+#include "store/kind.h"
 #include "store/naming.h"
 #include "store/running.h"
 #include "store/sums.h"
@@ -60,6 +61,9 @@ struct topping {
 	int64_t settled;      /* what is older has come to rest */
 	int64_t from, to, middle;
 	bool has_weeks; /* they are told apart */
+	/* Several kinds of values were found: this one is told (strings of `hot`). */
+	bool is_chosen;
+	uint32_t name, unit;
 	size_t max_weights;
 	atomic_bool is_failed;
 	size_t first[TOP_MAX_PARTS + 1]; /* series of each part */
@@ -92,8 +96,11 @@ struct top_part {
 	double total;
 	uint64_t nprofiles, nservices;
 	vec(uint64_t) nprofiles_of; /* each value of `by`, which is a string's number */
-	uint32_t unit;
+	uint32_t name, unit;
 	bool has_unit, is_gauge;
+	struct kinds kinds; /* of all that was found */
+	/* the last of them */
+	uint32_t kind, kind_name, kind_unit;
 	int64_t first, last;	/* times of profiles */
 	struct picked *untyped; /* a series without the sample type, here: */
 	struct top_window untyped_window;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/int.h"
+#include "base/unit.h"
 #include "store/kept.h"
 #include "store/meaning.h"
 
@@ -93,6 +94,7 @@ static bool same_known(const void *ctx, uint32_t index)
 struct adding {
 	struct top_part *p;
 	int64_t book;
+	double ratio; /* of units */
 };
 
 /* Most functions are those of the window before. */
@@ -125,32 +127,75 @@ static void add_function(void *ctx, const struct book_function_sum *f)
 	struct adding *g = ctx;
 
 	vec_push(&g->p->sum.weights,
-		 (struct hot_weight){ number_of(g, f), int_from_double(round(f->flat)),
-				      int_from_double(round(f->cum)) });
+		 (struct hot_weight){ number_of(g, f), int_from_double(round(f->flat * g->ratio)),
+				      int_from_double(round(f->cum * g->ratio)) });
+}
+
+static void scale(struct hot_sum *sum, double ratio)
+{
+	sum->total *= ratio;
+	for (size_t i = 0; i < sum->weights.n; i++) {
+		struct hot_weight *w = &sum->weights.at[i];
+
+		w->flat = int_from_double(round((double)w->flat * ratio));
+		w->cum = int_from_double(round((double)w->cum * ratio));
+	}
+}
+
+/* Does the sum take the values of so many profiles, and times what? A window that has several kinds
+ * (kind.h) has that which most profiles have. */
+static bool take_kind(struct hot *hot, struct hot_sum *to, const struct hot_sum *from,
+		      double *ratio)
+{
+	struct str had = hot_text(hot, to->unit), comes = hot_text(hot, from->unit);
+	bool is_same_name = to->has_type && to->name == from->name;
+
+	*ratio = 1;
+	if (is_same_name && to->unit != from->unit && unit_same_family(had, comes)) {
+		if (!unit_is_finer(comes, had)) {
+			*ratio = kind_ratio(comes, had);
+		} else {
+			scale(to, kind_ratio(had, comes));
+			to->unit = from->unit;
+		}
+	} else if (!is_same_name || to->unit != from->unit) {
+		if (to->has_type && from->ntyped <= to->ntyped)
+			return false;
+		to->weights.n = 0;
+		to->total = 0;
+		to->ntyped = 0;
+		to->name = from->name;
+		to->unit = from->unit;
+		to->is_gauge = false;
+	}
+	to->has_type = true;
+	to->is_gauge |= from->is_gauge;
+	to->ntyped += from->ntyped;
+	return true;
 }
 
 static bool take_sum(void *ctx, const struct sum *sum, struct err *e)
 {
 	struct top_part *p = ctx;
-	struct adding adding = { p, sum->book->id };
+	struct adding adding = { p, sum->book->id, 1 };
 	const struct book *book = sum->book->book;
 	struct str name = p->t->params->sample_type;
-	uint32_t type = book_find_type(book, sum->head, name), unit;
+	uint32_t type = book_find_type(book, sum->head, name);
+	struct hot_sum more = { .ntyped = sum->nprofiles };
 
+	(void)e;
 	/* Others may have the type: a service that has not is left out. */
 	if (type == NONE) {
 		book_no_type(book, sum->head, name, &p->no_type);
 		return true;
 	}
-	unit = hot_string(p->t->hot, book_type_unit(book, sum->head, type));
-	if (p->sum.has_type && unit != p->sum.unit)
-		return err_set(e, ERR_USAGE,
-			       "some values of a series are in another unit; name a sample type");
-	p->sum.has_type = true;
-	p->sum.unit = unit;
-	p->sum.is_gauge =
-		meaning_of(p->type, book_type_name(book, sum->head, type)) == MEANING_GAUGE;
-	p->sum.total += book_sum_total(sum->sum, type);
+	name = book_type_name(book, sum->head, type);
+	more.name = hot_string(p->t->hot, name);
+	more.unit = hot_string(p->t->hot, book_type_unit(book, sum->head, type));
+	more.is_gauge = meaning_of(p->type, name) == MEANING_GAUGE;
+	if (!take_kind(p->t->hot, &p->sum, &more, &adding.ratio))
+		return true;
+	p->sum.total += book_sum_total(sum->sum, type) * adding.ratio;
 	book_sum_functions(sum->sum, type, &p->naming, add_function, &adding);
 	return true;
 }
@@ -338,19 +383,19 @@ static bool has_parts(struct top_part *p, const struct picked *series, const str
 	       is_known(p, series, w->from, w->level);
 }
 
-/* False: another unit. */
-static bool add_part(struct hot_sum *to, const struct hot_sum *part)
+/* Which may be changed. */
+static void add_part(struct hot *hot, struct hot_sum *to, struct hot_sum *part)
 {
+	double ratio;
+
 	if (!part->nprofiles)
-		return true;
-	if (part->has_type && to->has_type && part->unit != to->unit)
-		return false;
+		return;
 	add_head(to, part);
+	if (!part->has_type || !take_kind(hot, to, part, &ratio))
+		return;
+	if (ratio != 1)
+		scale(part, ratio);
 	to->total += part->total;
-	if (part->has_type)
-		to->unit = part->unit;
-	to->has_type |= part->has_type;
-	to->is_gauge |= part->is_gauge;
 	if (part->generation != HOT_EVER)
 		to->generation = part->generation;
 	vec_reserve(&to->weights, part->weights.n);
@@ -358,7 +403,6 @@ static bool add_part(struct hot_sum *to, const struct hot_sum *part)
 		memcpy(to->weights.at + to->weights.n, part->weights.at,
 		       part->weights.n * sizeof(*part->weights.at));
 	to->weights.n += part->weights.n;
-	return true;
 }
 
 static bool read_window(struct top_part *p, struct picked *series, const struct top_window *w,
@@ -376,10 +420,8 @@ static bool read_parts(struct top_part *p, struct picked *series, const struct t
 	for (; ok && part.from <= w->to; part.from = part.to + 1) {
 		part.to = part.from + top_lengths[part.level] - 1;
 		ok = read_window(p, series, &part, &is_part_whole, e);
-		if (ok && !add_part(&all, &p->sum))
-			ok = err_set(e, ERR_USAGE,
-				     "some values of a series are in another unit; "
-				     "name a sample type");
+		if (ok)
+			add_part(p->t->hot, &all, &p->sum);
 		*is_whole &= ok && is_part_whole;
 	}
 	join_weights(&all);

@@ -53,8 +53,10 @@ void api0_merge(struct call *c)
 
 	c->gives_profile = true;
 	if (api0_read_series(c, &series) && check_mergeable(c, series.type) &&
-	    api0_read_query(c, &series, &query))
+	    api0_read_query(c, &series, &query)) {
+		query.is_whole = true; /* as profefe has it: clients of pprof see no headers */
 		merge(c, &query, NULL, str_dup(c->arena, series.type));
+	}
 }
 
 /* ---- by id */

@@ -46,7 +46,8 @@ static bool read_side(struct diff *d, struct diff_side *side, const char *from, 
 					    .nmatchers = side->selector.matchers.n,
 					    .from = time_of(q, from, "from"),
 					    .to = time_of(q, to, "to"),
-					    .stop = q->stop };
+					    .stop = q->stop,
+					    .sample_type = request_text(q, "sample_type") };
 	return side->query.from <= side->query.to ||
 	       err_set(e, ERR_USAGE, "%s is after %s", from, to);
 }
@@ -54,9 +55,11 @@ static bool read_side(struct diff *d, struct diff_side *side, const char *from, 
 static bool merge(struct diff *d, const struct diff_side *side, const struct store_query *query,
 		  struct arena *a, struct strings *strings, struct store_merged *out, struct err *e)
 {
-	return store_merge(d->q->c->server->store, query, request_aggregate(d->q), a, strings, out,
-			   e) ||
-	       err_wrap(e, "%s", side->name);
+	if (!store_merge(d->q->c->server->store, query, request_aggregate(d->q), a, strings, out,
+			 e))
+		return err_wrap(e, "%s", side->name);
+	reply_left_out(d->q->c, &out->left_out);
+	return true;
 }
 
 /* ---- as a profile */

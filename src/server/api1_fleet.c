@@ -24,6 +24,17 @@ static double in_seconds(double rate, struct str unit)
 	return unit_is_time(unit) ? rate * unit_to_default(unit, &name) : rate;
 }
 
+/* Nothing, if nothing was. */
+static void put_left_out(struct buf *out, const struct store_left_out *x)
+{
+	if (!x->why.n)
+		return;
+	buf_printf(out, ",\"left_out\":{\"profiles\":%llu,\"services\":%llu,\"why\":",
+		   (unsigned long long)x->nprofiles, (unsigned long long)x->nservices);
+	json_put(out, x->why);
+	buf_char(out, '}');
+}
+
 /* Of services whose functions others own, the heaviest counts. */
 static void put_owners(struct buf *out, struct arena *a, const struct store_top_row *row)
 {
@@ -86,6 +97,7 @@ static void put_top(struct request *q, struct buf *out, const struct store_top *
 	json_number(out, in_seconds(top->rate, top->unit));
 	json_time(out, "from", top->from);
 	json_time(out, "to", top->to);
+	put_left_out(out, &top->left_out);
 	buf_puts(out, ",\"rows\":[");
 	for (size_t i = 0; i < top->n && !stop_asked(q->stop); i++) {
 		buf_puts(out, i ? ",\n" : "\n");
@@ -241,9 +253,11 @@ static bool run_series(struct request *q, struct buf *out, struct err *e)
 					      .is_flat = request_int(q, "flat"),
 					      .has_levels = request_int(q, "levels"),
 					      .how = request_aggregate(q) };
+	struct store_left_out left_out = { 0 };
 	struct store_line *lines = NULL;
 	size_t n = 0, limit = (size_t)request_int(q, "limit");
 
+	params.left_out = &left_out;
 	if (!request_query(q, &params.query, e) ||
 	    !choose_step(q, &params.query, &params.step, e) ||
 	    (!store_series(q->c->server->store, &params, q->a, &lines, &n, e) &&
@@ -253,6 +267,7 @@ static bool run_series(struct request *q, struct buf *out, struct err *e)
 		qsort(lines, n, sizeof(*lines), higher_first);
 	buf_puts(out, "{\"step\":");
 	json_number(out, (double)params.step / 1e9);
+	put_left_out(out, &left_out);
 	buf_printf(out, ",\"total\":%zu,\"lines\":[", n);
 	for (size_t i = 0; i < n && i < limit && !stop_asked(q->stop); i++) {
 		buf_puts(out, i ? ",\n" : "\n");
@@ -341,7 +356,9 @@ const struct endpoint endpoint_top = {
 		"services. cores are CPU seconds in a second of all that ran, in which what is "
 		"profiled for a part of its time counts for all of it (of other types, units in a "
 		"second), share is the part that is of all, and trend is how many cores more it "
-		"takes in the second half of the time than in the first.",
+		"takes in the second half of the time than in the first. Profiles that have other "
+		"sample types than most services, or than sample_type asks for, are left out, and "
+		"left_out says so; times and bytes in different units are converted.",
 	ENDPOINT_PARAMS(top_params),
 	.answer = "Top",
 	.run = run_top,
@@ -350,7 +367,8 @@ const struct endpoint endpoint_series = {
 	.path = "/api/1/series",
 	.details =
 		"Values over time: of whole profiles, or of one function. Points are at multiples "
-		"of the step, and where there are no profiles there is none.",
+		"of the step, and where there are no profiles there is none. What is left out is "
+		"told as by /api/1/top.",
 	ENDPOINT_PARAMS(series_params),
 	.answer = "Series",
 	.run = run_series,

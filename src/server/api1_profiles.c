@@ -122,12 +122,15 @@ static bool run_merge(struct request *q, struct buf *out, struct err *e)
 
 	if (!request_query(q, &query, e))
 		return false;
+	query.sample_type = request_text(q, "sample_type");
 	strings_init(&strings);
 	ok = store_merge(q->c->server->store, &query, request_aggregate(q), q->a, &strings, &merged,
 			 e) &&
 	     format_reply(q, &merged.profile, "merged.pb.gz", out, e);
-	if (ok)
+	if (ok) {
 		put_merged(q, &merged);
+		reply_left_out(q->c, &merged.left_out);
+	}
 	strings_release(&strings);
 	return ok;
 }
@@ -164,7 +167,9 @@ const struct endpoint endpoint_merge = {
 	.details =
 		"All that the query finds, which must be of one type, as one profile. The header "
 		"X-Kiln-Merged says how many profiles and series it is made of, how many sums were "
-		"read instead of single profiles, and the times of the first and of the last.",
+		"read instead of single profiles, and the times of the first and of the last. "
+		"Profiles that have other sample types than most services, or than sample_type "
+		"asks for, are left out, and the header X-Kiln-Left-Out says how many and why.",
 	ENDPOINT_PARAMS(merge_params),
 	.answer = "Shown",
 	.types = FORMAT_TYPES,

@@ -256,10 +256,13 @@ static bool find_nameless(struct request *q, struct strings *strings, struct buf
 	struct store_merged merged;
 	struct finding f = { .p = &merged.profile };
 
-	if (!request_query(q, &query, e) ||
-	    !store_merge(q->c->server->store, &query, STORE_AS_TYPE, q->a, strings, &merged, e) ||
+	if (!request_query(q, &query, e))
+		return false;
+	query.sample_type = request_text(q, "sample_type");
+	if (!store_merge(q->c->server->store, &query, STORE_AS_TYPE, q->a, strings, &merged, e) ||
 	    !profile_sample_index(&merged.profile, type, &f.type, e))
 		return false;
+	reply_left_out(q->c, &merged.left_out);
 	find_binaries(&f, q->a);
 	weigh(&f);
 	put_findings(out, q, &f);

@@ -189,7 +189,9 @@ bool selection_query(const struct selection *s, const struct querier *q, int64_t
 				       .from = ns_of_ms(start),
 				       .to = ns_of_ms(end),
 				       .stop = q->stop,
-				       .may_mix_types = s->id.name.n };
+				       .may_mix_types = s->id.name.n,
+				       .sample_type = s->id.sample,
+				       .unit = s->id.unit };
 	return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "analyze/analyze.h"
 #include "base/path.h"
+#include "base/unit.h"
 #include "profile/wire.h"
 #include "server/api1.h"
 #include "server/flamebearer.h"
@@ -172,6 +173,24 @@ static bool find_column(const struct profile *p, const struct profile_type_id *i
 	return false;
 }
 
+/* Who asks for nanoseconds takes the answer for that, whatever was pushed. */
+static void convert(struct arena *a, struct merged *m, struct str unit)
+{
+	struct profile *p = &m->profile;
+	struct value_type *types = arena_copy(a, p->types, p->ntypes * sizeof(*types));
+	double *ratios = arena_many(a, p->ntypes, double);
+	struct str name, from = profile_str(p, types[m->column].unit);
+
+	if (str_eq(from, unit) || !unit_same_family(from, unit))
+		return;
+	for (uint32_t i = 0; i < p->ntypes; i++)
+		ratios[i] = 1;
+	ratios[m->column] = unit_scale(1, from, unit, &name);
+	types[m->column].unit = strings_add(p->strings, unit);
+	p->types = types;
+	profile_scale(a, p, ratios);
+}
+
 static bool merge_selected(const struct querier *q, const struct ask_merge *ask,
 			   const struct wanted *w, struct merged *m, struct err *e)
 {
@@ -188,11 +207,14 @@ static bool merge_selected(const struct querier *q, const struct ask_merge *ask,
 		ok = ok && selection_query(&s, q, ask->start, ask->end, true, &query, e) &&
 		     store_merge(q->store, &query, STORE_AS_TYPE, q->a, q->strings, &sum, e);
 	if (ok) {
+		reply_left_out(q->c, &sum.left_out);
 		m->profile = sum.profile;
 		ok = find_column(&m->profile, &s.id, &m->column, e);
 	}
-	if (ok)
+	if (ok) {
+		convert(q->a, m, s.id.unit);
 		keep_wanted(q->a, &m->profile, w);
+	}
 	selection_release(&s);
 	return ok;
 }

@@ -72,8 +72,11 @@ static int higher_first(const void *a, const void *b)
 static bool find_lines(const struct querier *q, const struct ask_series *ask,
 		       const struct selection *s, struct series_made *made, struct err *e)
 {
+	struct store_left_out left_out = { 0 };
 	struct store_series_params params = {
 		.sample_type = s->id.sample,
+		.unit = s->id.unit,
+		.left_out = &left_out,
 		/* As Pyroscope has it, but what is measured at one moment is not added up. */
 		.how = ask->aggregation == AGGREGATION_AVERAGE ? STORE_MEAN : STORE_AS_TYPE
 	};
@@ -89,7 +92,10 @@ static bool find_lines(const struct querier *q, const struct ask_series *ask,
 		return false;
 	params.call_site = call_site;
 	made->step = params.step;
-	return store_series(q->store, &params, q->a, &made->lines, &made->n, e);
+	if (!store_series(q->store, &params, q->a, &made->lines, &made->n, e))
+		return false;
+	reply_left_out(q->c, &left_out);
+	return true;
 }
 
 bool querier_series(const struct querier *q, const struct ask_series *ask, struct series_made *made,

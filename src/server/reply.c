@@ -27,6 +27,28 @@ void reply_text(struct call *c, int status, const char *text)
 	reply_as(c, status, &bytes, "text/plain; charset=utf-8");
 }
 
+/* Names of services are any bytes. */
+static const char *header_text(struct arena *a, struct str text)
+{
+	char *copy = str_dup(a, text);
+
+	for (char *p = copy; p < copy + text.n; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	return copy;
+}
+
+void reply_left_out(struct call *c, const struct store_left_out *x)
+{
+	static const char name[] = "X-Kiln-Left-Out";
+
+	for (size_t i = 0; i < c->reply->nheaders; i++)
+		if (c->reply->headers[i][0] == name)
+			return;
+	if (x->why.n)
+		http_reply_header(c->reply, name, header_text(c->arena, x->why));
+}
+
 /* `go tool pprof` shows an error's text only if it says that it is meant for it and is plain text.
  * Nothing tells it from other programs in Go, which read the same JSON whatever its type. */
 static bool is_pprof(const struct call *c)

@@ -88,6 +88,8 @@ void reply_error(struct call *c, int status, const char *fmt, ...)
 void reply_refused(struct call *c, int status, const char *text);
 /* Status and text of a store's error. */
 void reply_failure(struct call *c, const struct err *e);
+/* A header that says what is not in the answer, if anything is; once. */
+void reply_left_out(struct call *c, const struct store_left_out *x);
 /* A profile, gzipped, with a name to save it by. */
 void reply_profile(struct call *c, const struct profile *p, const char *filename);
 /* Bytes that are no text; the buffer is emptied. */

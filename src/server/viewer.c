@@ -88,7 +88,7 @@ static bool put_fixed(struct buf *out, const struct http_target *t, struct err *
 struct loading {
 	struct request *q;
 	struct session *s;
-	struct buf *name;
+	struct buf *name, *notes;
 };
 
 static void put_name_part(struct buf *name, struct str text)
@@ -141,6 +141,8 @@ static bool load_merged(struct loading *l, struct err *e)
 			 &l->s->strings, &merged, e))
 		return false;
 	l->s->profile = merged.profile;
+	if (merged.left_out.why.n)
+		buf_printf(l->notes, "%.*s\n", STR_ARG(merged.left_out.why));
 	put_name_part(l->name, request_text(q, "service"));
 	put_name_part(l->name, request_text(q, "type"));
 	put_name_part(l->name, request_text(q, "query"));
@@ -191,7 +193,7 @@ static bool load_into(struct loading *l, uint64_t *bytes, struct err *e)
 }
 
 static bool load(void *server, struct http_call *http, struct http_reply *reply, struct str key,
-		 struct session *s, struct buf *name, uint64_t *bytes, struct err *e)
+		 struct web_loaded *to, struct err *e)
 {
 	struct call c = { .server = server, .http = http, .reply = reply, .arena = &http->arena };
 	struct request q = { .c = &c,
@@ -200,7 +202,7 @@ static bool load(void *server, struct http_call *http, struct http_reply *reply,
 			     .values = arena_many(&http->arena, selection.nparams, struct value),
 			     .now = time_now(),
 			     .stop = http->abandoned };
-	struct loading l = { &q, s, name };
+	struct loading l = { &q, &to->session, &to->name, &to->notes };
 	struct http_target t;
 	bool ok = parse_key(&http->arena, key, &t, e) && request_read(&q, &t, e);
 
@@ -208,7 +210,7 @@ static bool load(void *server, struct http_call *http, struct http_reply *reply,
 		ok = err_set(e, ERR_USAGE,
 			     "from and to must be fixed times here, not now; /ui/flamegraph makes "
 			     "them so");
-	ok = ok && load_into(&l, bytes, e);
+	ok = ok && load_into(&l, &to->bytes, e);
 	selector_release(&q.selector);
 	return ok;
 }

@@ -62,28 +62,28 @@ uint64_t web_session_bytes(const struct session *s)
 static struct loaded *load(struct api_call *q, struct str key, struct err *e)
 {
 	struct site *site = q->site;
-	struct session s = { .threads = 1 }; /* others have the other cores */
-	struct buf name = { 0 };
+	struct web_loaded new = { .session.threads = 1 }; /* others have the other cores */
 	struct loaded *l = NULL;
-	uint64_t bytes = 0;
 
-	strings_init(&s.strings);
-	if (site->source.load(site->source.ctx, q->http, q->reply, key, &s, &name, &bytes, e)) {
-		buf_char(&name, '\0');
-		l = profiles_keep(&site->profiles, &s, name.p, key, &q->options);
+	strings_init(&new.session.strings);
+	if (site->source.load(site->source.ctx, q->http, q->reply, key, &new, e)) {
+		buf_char(&new.name, '\0');
+		l = profiles_keep(&site->profiles, &new.session, new.name.p, key, &new.notes,
+				  &q->options);
 		if (!l) {
-			site->source.give(site->source.ctx, bytes);
+			site->source.give(site->source.ctx, new.bytes);
 			q->status = 503;
 			err_set(e, ERR_LIMIT, "%d profiles are being looked at; try again",
 				PROFILES_MAX);
 		}
 	}
-	buf_release(&name);
+	buf_release(&new.name);
 	if (!l) {
-		session_release(&s);
+		buf_release(&new.notes);
+		session_release(&new.session);
 		return NULL;
 	}
-	l->bytes = bytes;
+	l->bytes = new.bytes;
 	pthread_mutex_lock(&l->lock);
 	name_functions(site, l);
 	pthread_mutex_unlock(&l->lock);

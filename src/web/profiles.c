@@ -200,7 +200,7 @@ static void take_owner(struct profiles *t, struct loaded *l)
 
 /* Takes over the session, unless there are too many already; then it is NULL. */
 static struct loaded *add(struct profiles *t, struct session *s, const char *name, struct str key,
-			  const struct analyze_options *o)
+			  const struct buf *missing, const struct analyze_options *o)
 {
 	struct loaded *l = NULL;
 
@@ -212,6 +212,7 @@ static struct loaded *add(struct profiles *t, struct session *s, const char *nam
 		take_owner(t, l);
 		l->holders++;
 		if (key.p) { /* from now on others find it */
+			l->missing = *missing;
 			l->key = str_dup(&l->arena, key);
 			loaded_describe(l, o);
 		}
@@ -287,7 +288,7 @@ struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int th
 			     const char *name, const struct analyze_options *o)
 {
 	struct session s = { .profile = *p, .threads = threads };
-	struct loaded *l = add(t, &s, name, (struct str){ 0 }, NULL);
+	struct loaded *l = add(t, &s, name, (struct str){ 0 }, NULL, NULL);
 
 	if (l)
 		loaded_describe(l, o);
@@ -349,12 +350,13 @@ bool profiles_shed(struct profiles *t)
 }
 
 struct loaded *profiles_keep(struct profiles *t, struct session *s, const char *name,
-			     struct str key, const struct analyze_options *o)
+			     struct str key, const struct buf *missing,
+			     const struct analyze_options *o)
 {
-	struct loaded *l = add(t, s, name, key, o);
+	struct loaded *l = add(t, s, name, key, missing, o);
 
 	while (!l && profiles_shed(t))
-		l = add(t, s, name, key, o);
+		l = add(t, s, name, key, missing, o);
 	return l;
 }
 
@@ -402,7 +404,7 @@ struct loaded *profiles_load(struct profiles *t, const struct command_line *c, c
 	line.options.verbose = true;
 	ok = analyze_load(&s, &line, &all, e);
 	sort_warnings(&all, c->options.verbose || isatty(STDERR_FILENO), &missing, warnings);
-	if (ok && !(l = add(t, &s, name, (struct str){ 0 }, NULL)))
+	if (ok && !(l = add(t, &s, name, (struct str){ 0 }, NULL, NULL)))
 		err_set(e, ERR_LIMIT, "%d profiles are open already: close one first",
 			PROFILES_MAX);
 	if (l) {

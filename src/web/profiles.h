@@ -37,7 +37,7 @@ struct loaded {
 	struct name_facts *facts; /* by string */
 	size_t nfacts;
 	struct strings files; /* names of source files, cleaned */
-	struct buf missing;   /* a line for each binary whose names are missing: why */
+	struct buf missing;   /* a line for each thing that it lacks, as names of a binary: why */
 	struct buf about;     /* JSON for the page; made once, as reports add to the strings */
 	unsigned holders;
 	pthread_mutex_t lock;
@@ -80,10 +80,11 @@ struct loaded *profiles_lend(struct profiles *t, const struct profile *p, int th
 struct loaded *profiles_borrow(struct profiles *t, struct session *s, uint64_t bytes);
 /* The one with that key, held; NULL if there is none. */
 struct loaded *profiles_find(struct profiles *t, struct str key);
-/* Takes over the session, for `key`, and describes it. Closes another if there are too many; NULL
- * if that cannot be. Held. */
+/* Takes over the session, for `key`, and what is missing, and describes it. Closes another if there
+ * are too many; NULL if that cannot be. Held. */
 struct loaded *profiles_keep(struct profiles *t, struct session *s, const char *name,
-			     struct str key, const struct analyze_options *o);
+			     struct str key, const struct buf *missing,
+			     const struct analyze_options *o);
 /* Closes the one that was last used longest ago, of those that nobody holds. False: there is none.
  */
 bool profiles_shed(struct profiles *t);

@@ -23,13 +23,19 @@ bool web_serve(const struct web_params *params, struct err *e);
 
 struct site;
 
+struct web_loaded {
+	struct session session;
+	struct buf name;  /* for people */
+	struct buf notes; /* lines that the page shows beside it: what it lacks */
+	uint64_t bytes;	  /* of memory, to give back once it is not needed any more */
+};
+
 /* Where its profiles come from, instead of a command line. */
 struct web_source {
 	/* Loads what `key`, the value of a parameter a or b, means. The same key must mean the same
-	 * later. Fills in the session, which is empty, a name for people, and how much memory to
-	 * give back once it is not needed any more. If it fails it may have replied. */
+	 * later. `to` is empty, and if it fails stays its caller's; it may have replied then. */
 	bool (*load)(void *ctx, struct http_call *call, struct http_reply *reply, struct str key,
-		     struct session *s, struct buf *name, uint64_t *bytes, struct err *e);
+		     struct web_loaded *to, struct err *e);
 	void (*give)(void *ctx, uint64_t bytes);
 	void *ctx;
 	size_t answer_bytes; /* of answers that are kept for who asks again */

@@ -17,6 +17,9 @@ const topChoices = list => list.map(([value, text]) => ({ value, text }));
 // The API has cores of times, which levelText wants in nanoseconds.
 export const rateText = (rate, unit) => levelText(unit === "nanoseconds" ? rate * 1e9 : rate, unit, true);
 
+/** What the answer lacks, if anything. */
+const leftOutText = answer => (answer.left_out ? `; ⚠ ${cleanName(answer.left_out.why, 400)}` : "");
+
 function growthText(row, unit) {
 	const part = row.cores - row.trend / 2, // what it took at first; nothing, but for what rounding leaves
 		isNew = part < row.trend / 1e6;
@@ -130,7 +133,7 @@ function mountFleetTop(element, ctx) {
 
 		shownPrice = state.price;
 		priceField.hidden = answer.unit !== "nanoseconds";
-		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? "service takes" : "services take"} ${rateText(answer.cores, answer.unit)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}`;
+		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? "service takes" : "services take"} ${rateText(answer.cores, answer.unit)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}${leftOutText(answer)}`;
 		refill(
 			body,
 			rows.length

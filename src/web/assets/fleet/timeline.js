@@ -174,7 +174,7 @@ function mountTimeline(element, ctx) {
 		]);
 
 		data = {
-			from, to, step: series.step, total: series.total,
+			from, to, step: series.step, total: series.total, leftOut: series.left_out?.why || "",
 			lines: series.lines.map((line, i) => ({ ...line, color: i })),
 			overlay: overlay?.lines.find(line => line.points.some(point => point[3])) || null,
 			versions, annotations,
@@ -220,7 +220,7 @@ function mountTimeline(element, ctx) {
 			chart.setData({ ...data, lines, isStacked: state.mode !== "lines" });
 			data.drawMs = chart.drawMs;
 		}
-		note.textContent = data.total > data.lines.length ? `The ${data.lines.length} highest of ${formatCount(data.total)} lines.` : state.fn && !data.overlay ? "No samples have this function." : data.annotations.more ? `The ${formatCount(data.annotations.list.length)} newest annotations.` : "";
+		note.textContent = data.leftOut ? `⚠ ${cleanName(data.leftOut, 400)}` : data.total > data.lines.length ? `The ${data.lines.length} highest of ${formatCount(data.total)} lines.` : state.fn && !data.overlay ? "No samples have this function." : data.annotations.more ? `The ${formatCount(data.annotations.list.length)} newest annotations.` : "";
 		showLegend();
 	}
 

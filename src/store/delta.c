@@ -291,11 +291,11 @@ static bool begin_chain(struct deltas *d, const struct before_row *b, const stru
 
 	if (d->has_data) {
 		found = db_bind(
-			d->db, SQL_PROFILE_AT,
+			d->db, SQL_BASE_AT,
 			DB_VALUES(DB_INT(row->series->series), DB_INT(b->time), DB_INT(b->row)), e);
 		r = found ? db_step(d->db, found, e) : DB_FAILED;
 		if (r == DB_ROW)
-			base.data = db_blob(found, 7);
+			base.data = db_blob(found, 0);
 	}
 	if (kind && r != DB_FAILED) {
 		c = chain_of(d, b->process, true);

@@ -126,34 +126,121 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 	return true;
 }
 
-bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
-		 struct strings *strings, struct store_merged *out, struct err *e)
+/* A scan for which series have been picked. */
+static bool merge_picked(struct scan *scan, enum store_sum how, struct arena *a,
+			 struct strings *strings, struct store_merged *out, struct err *e)
 {
-	struct merging m = { .s = s,
+	struct merging m = { .s = scan->s,
 			     .a = a,
 			     .strings = strings,
 			     .piles = { .a = a, .strings = strings },
 			     .out = out };
+	bool ok;
+
+	*out = (struct store_merged){ 0 };
+	scan->has_data = true;
+	scan->each = add_row;
+	scan->after_service = end_service;
+	scan->ctx = &m;
+	sums_init(&m.sums, scan->s, take_sum, &m);
+	ok = merge(&m, scan, how, e);
+	if (ok)
+		naming_profile(scan->s->namer, a, &out->profile);
+	sums_release(&m.sums);
+	piles_release(&m.piles);
+	buf_release(&m.first);
+	return ok;
+}
+
+bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
+		 struct strings *strings, struct store_merged *out, struct err *e)
+{
 	struct scan scan = { .s = s,
 			     .q = q,
 			     .which = how == STORE_LAST	 ? SCAN_LAST
 				      : how == STORE_MAX ? SCAN_MAX
 							 : SCAN_ALL,
-			     .has_data = true,
-			     .as_type = how == STORE_AS_TYPE,
-			     .each = add_row,
-			     .after_service = end_service,
-			     .ctx = &m };
-	bool ok;
+			     .as_type = how == STORE_AS_TYPE };
 
-	*out = (struct store_merged){ 0 };
-	sums_init(&m.sums, s, take_sum, &m);
 	scan_pick(&scan, a);
-	ok = merge(&m, &scan, how, e);
-	if (ok)
-		naming_profile(s->namer, a, &out->profile);
-	sums_release(&m.sums);
-	piles_release(&m.piles);
-	buf_release(&m.first);
+	return merge_picked(&scan, how, a, strings, out, e);
+}
+
+/* ---- of profiles that are named */
+
+struct place {
+	int64_t series, time, row;
+};
+
+static bool find_place(struct db *db, const struct store_id *id, struct place *place, struct err *e)
+{
+	struct str bytes = { (const char *)id->at, sizeof(id->at) };
+	sqlite3_stmt *row = db_bind(db, SQL_PLACE_OF, DB_VALUES(DB_BLOB(bytes)), e);
+	enum db_result r = row ? db_step(db, row, e) : DB_FAILED;
+
+	if (r == DB_DONE)
+		return err_set(e, ERR_NOTFOUND, "there is no profile of that id");
+	if (r == DB_FAILED)
+		return false;
+	*place = (struct place){ db_int(row, 0), db_int(row, 1), db_int(row, 2) };
+	sqlite3_reset(row);
+	return true;
+}
+
+static bool find_places(struct store *s, const struct store_id *ids, size_t n, struct place *places,
+			struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	bool ok = db;
+
+	for (size_t i = 0; ok && i < n; i++)
+		ok = find_place(db, &ids[i], &places[i], e);
+	store_reader_back(s, db);
 	return ok;
+}
+
+static int by_series(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* Series of one service need not come together here: it only costs memory earlier. */
+static bool pick_places(struct scan *scan, struct arena *a, struct place *places, size_t n,
+			struct err *e)
+{
+	struct scan_place *to = arena_many(a, n, struct scan_place);
+
+	qsort(places, n, sizeof(*places), by_series);
+	scan->picked = arena_many(a, n, struct picked);
+	for (size_t i = 0; i < n; i++) {
+		if ((!i || places[i].series != places[i - 1].series) &&
+		    !catalog_copy(&scan->s->catalog, places[i].series, a,
+				  &scan->picked[scan->npicked++]))
+			return err_set(e, ERR_NOTFOUND, "a profile has just been deleted");
+		to[i] = (struct scan_place){ scan->npicked - 1, places[i].time, places[i].row };
+	}
+	scan->places = to;
+	scan->nplaces = n;
+	return true;
+}
+
+bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, const atomic_bool *stop,
+		     struct arena *a, struct strings *strings, struct store_merged *out,
+		     struct err *e)
+{
+	struct store_query q = { .stop = stop, .is_whole = true };
+	/* One alone is what was pushed. */
+	struct scan scan = { .s = s, .q = &q, .as_type = n > 1 };
+	struct place *places = arena_many(a, n + 1, struct place);
+
+	if (!find_places(s, ids, n, places, e) || !pick_places(&scan, a, places, n, e) ||
+	    !merge_picked(&scan, STORE_AS_TYPE, a, strings, out, e))
+		return false;
+	return out->nprofiles == n || err_set(e, ERR_NOTFOUND, "a profile has just been deleted");
 }

@@ -274,6 +274,30 @@ static bool scan_newest(struct scan *scan, struct err *e)
 	return ok;
 }
 
+/* Those between two of them are not there: so what was before each is looked up. */
+static bool scan_places(struct scan *scan, struct err *e)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < scan->npicked; i++) {
+		for (; at < scan->nplaces && scan->places[at].picked == i; at++)
+			if (!give_at(scan, &scan->picked[i], scan->places[at].time,
+				     scan->places[at].row, e) ||
+			    (scan->deltas && !deltas_end(scan->deltas, e)))
+				return false;
+		if (!after(scan, i, e))
+			return false;
+	}
+	return true;
+}
+
+static bool give_all(struct scan *scan, struct err *e)
+{
+	if (scan->places)
+		return scan_places(scan, e);
+	return scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e);
+}
+
 bool scan_run(struct scan *scan, struct err *e)
 {
 	struct deltas deltas = { .s = scan->s,
@@ -290,8 +314,7 @@ bool scan_run(struct scan *scan, struct err *e)
 		return false;
 	deltas.db = scan->db;
 	ok = db_do(scan->db, SQL_BEGIN_READ, e) &&
-	     (!scan->begin || scan->begin(scan->ctx, scan->db, e)) &&
-	     (scan->which == SCAN_ALL && scan->q->limit ? scan_newest(scan, e) : scan_all(scan, e));
+	     (!scan->begin || scan->begin(scan->ctx, scan->db, e)) && give_all(scan, e);
 	db_do(scan->db, SQL_COMMIT, &ignored);
 	store_reader_back(scan->s, scan->db);
 	deltas_release(&deltas);

@@ -20,6 +20,12 @@ struct scan_row {
 	const double *factors;	 /* of each type: its values count so many times; NULL: once */
 };
 
+/* Where a profile is: in which of the series that are picked. */
+struct scan_place {
+	size_t picked;
+	int64_t time, row;
+};
+
 typedef bool scan_each(void *ctx, const struct scan_row *row, struct err *e);
 
 enum scan_which { SCAN_ALL, SCAN_LAST, SCAN_MAX }; /* the last two: of each series */
@@ -41,6 +47,9 @@ struct scan {
 	/* set by scan_pick */
 	struct picked *picked;
 	size_t npicked;
+	/* Or NULL: only these, in order of `picked`; what each adds is as if all were asked for. */
+	const struct scan_place *places;
+	size_t nplaces;
 	struct db *db;
 	/* own */
 	struct deltas *deltas;

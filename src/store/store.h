@@ -223,8 +223,8 @@ struct store_merged {
 /* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */
 bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,
 		 struct strings *strings, struct store_merged *out, struct err *e);
-/* The same, as STORE_AS_TYPE, of profiles that are named. ERR_NOTFOUND: one of them is not there.
- */
+/* The same, as STORE_AS_TYPE, of profiles that are named: each adds what it adds to a sum over
+ * time, and one alone is what was pushed. ERR_NOTFOUND: one of them is not there. */
 bool store_merge_ids(struct store *s, const struct store_id *ids, size_t n, const atomic_bool *stop,
 		     struct arena *a, struct strings *strings, struct store_merged *out,
 		     struct err *e);

@@ -345,8 +345,47 @@ TEST(what_is_not_in_use_was_allocated)
 	assert_string_equal(merge(&p, 0, INT64_MAX, STORE_AS_TYPE), "20: a main\n1: b main\n");
 	assert_true(store_merge(p.store, &q, STORE_AS_TYPE, &p.w.arena, &p.w.strings, &merged, &e));
 	assert_int_equal(second_total(&p, 0, INT64_MAX, STORE_AS_TYPE), 15);
-	assert_true(store_merge_ids(p.store, ids, 2, NULL, &p.w.arena, &p.w.strings, &merged, &e));
-	assert_string_equal(samples_text(&p.w, &merged.profile), "40: a main\n3: b main\n");
+	if (!store_merge_ids(p.store, ids, 2, NULL, &p.w.arena, &p.w.strings, &merged, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(samples_text(&p.w, &merged.profile), "20: a main\n1: b main\n");
+	/* One alone is what was pushed. */
+	assert_true(
+		store_merge_ids(p.store, ids + 1, 1, NULL, &p.w.arena, &p.w.strings, &merged, &e));
+	assert_string_equal(samples_text(&p.w, &merged.profile), "30: a main\n2: b main\n");
+	place_release(&p);
+}
+
+/* Each adds what it adds to a sum over time: what lies between them does not count. */
+TEST(profiles_that_are_named_are_differences_to_those_before_them)
+{
+	struct store_query q = { .to = INT64_MAX, .limit = 1 };
+	struct store_merged merged;
+	struct store_meta *metas;
+	struct store_id ids[3];
+	struct place p;
+	struct err e;
+	size_t n;
+
+	place_init(&p);
+	put(&p, &heap, "1", 100 * SECOND, "main 10\n");
+	put(&p, &heap, "1", 160 * SECOND, "main 30\n");
+	put(&p, &heap, "1", 220 * SECOND, "main 80\n");
+	put(&p, &heap, "1", 280 * SECOND, "main 81\n");
+	put(&p, &heap, "2", 280 * SECOND, "main 7\n");
+	if (!store_merge(p.store, &q, STORE_AS_TYPE, &p.w.arena, &p.w.strings, &merged, &e))
+		fail_msg("%s", e.text);
+	q.limit = 0;
+	assert_true(store_find(p.store, &q, &p.w.arena, &metas, &n, &e));
+	assert_int_equal(n, 5);
+	ids[0] = metas[4].id;
+	ids[1] = metas[3].id;
+	ids[2] = metas[1].id;
+	assert_true(store_merge_ids(p.store, ids, 3, NULL, &p.w.arena, &p.w.strings, &merged, &e));
+	assert_string_equal(samples_text(&p.w, &merged.profile), "21: main\n");
+	assert_int_equal(merged.nprofiles, 3);
+	ids[2].at[0] ^= 1;
+	assert_false(store_merge_ids(p.store, ids, 3, NULL, &p.w.arena, &p.w.strings, &merged, &e));
+	assert_int_equal(e.kind, ERR_NOTFOUND);
 	place_release(&p);
 }
 

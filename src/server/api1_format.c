@@ -153,6 +153,12 @@ static void put_head(struct buf *out, const struct report_run *r)
 	buf_printf(out, ",\"total\":%lld", (long long)r->params->total);
 }
 
+/* What has no name is told by its binary, as in all other reports. */
+static struct str function_name(const struct report_run *r, const struct node *n)
+{
+	return n->info.name || n->info.file ? profile_str(r->p, n->info.name) : n->text;
+}
+
 static bool run_json_top(struct buf *out, struct report_run *r, struct err *e)
 {
 	(void)e;
@@ -162,7 +168,7 @@ static bool run_json_top(struct buf *out, struct report_run *r, struct err *e)
 		const struct node *n = &r->g.nodes[r->g.order[i]];
 
 		buf_puts(out, i ? ",\n{\"function\":" : "\n{\"function\":");
-		json_put(out, profile_str(r->p, n->info.name));
+		json_put(out, function_name(r, n));
 		buf_puts(out, ",\"file\":");
 		json_put(out, profile_str(r->p, n->info.file));
 		if (n->info.line)

@@ -233,6 +233,19 @@ def merge_top(server):
     equal([(r["file"], r["line"]) for r in got["rows"] if r["function"] == "b"], [("/src/b.c", 31)])
 
 
+@check("functions without names are called the same everywhere")
+def nameless(server):
+    server.push(DATA + "/mappings.pb", "nameless", "addresses", 0)
+    asked = {"service": "nameless", "type": "addresses", **DAY}
+    rows = {(r["function"], r["flat"], r["cum"]) for r in server.get("merge", format="top", **asked)["rows"]}
+    equal(rows, {(r["function"], r["flat"], r["cum"]) for r in server.get("top", limit=100, **asked)["rows"]})
+    folded = server.get("merge", format="folded", **asked).decode()
+    for name, _, _ in rows:
+        assert name in folded, (name, folded)
+    equal(any(name.startswith("[") for name, _, _ in rows), True)
+    equal(server.get("delete", "POST", service="nameless")["profiles"], 1)
+
+
 def stacks_of(flame, column=3):
     """Folded stacks, with the weight at the end of each."""
     paths, out = [], {}

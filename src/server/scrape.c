@@ -91,6 +91,35 @@ static void end(struct delivery *d)
 	http_call_free(d->call.http);
 }
 
+static bool read_profile(struct delivery *d, struct profile *profile)
+{
+	struct call *c = &d->call;
+	struct err e;
+
+	d->held.desk = desk_take(d->held.desks);
+	if (!gate_read_profile(c, d->p->bytes, &d->held.desk->arena, &d->held.desk->strings,
+			       profile))
+		return false;
+	if (!collect_check_type(profile, d->p->type, &e)) {
+		reply_failure(c, &e);
+		return false;
+	}
+	d->is_empty = !profile->nsamples;
+	return !d->is_empty;
+}
+
+/* A trace is no profile: it is kept as it came, as if it had been pushed. */
+static bool read_bytes(struct delivery *d, struct store_new *new, struct profile *profile)
+{
+	if (!str_eq(new->type, STR("trace"))) {
+		new->profile = profile;
+		return read_profile(d, profile);
+	}
+	new->bytes = d->p->bytes;
+	d->is_empty = !new->bytes.n;
+	return !d->is_empty;
+}
+
 /* False: it has been answered, or is empty. Which process it is of is left to its [vdso]: a target
  * that began anew is another one at the same address. */
 static bool deliver(struct delivery *d)
@@ -104,7 +133,6 @@ static bool deliver(struct delivery *d)
 				 .labels = labels,
 				 .nlabels = p->nlabels,
 				 .created = p->started,
-				 .profile = &profile,
 				 .let_go = desk_let_go,
 				 .ctx = &d->held };
 	struct err e;
@@ -116,15 +144,7 @@ static bool deliver(struct delivery *d)
 		reply_failure(c, &e);
 		return false;
 	}
-	d->held.desk = desk_take(d->held.desks);
-	if (!gate_read_profile(c, p->bytes, &d->held.desk->arena, &d->held.desk->strings, &profile))
-		return false;
-	if (!collect_check_type(&profile, p->type, &e)) {
-		reply_failure(c, &e);
-		return false;
-	}
-	d->is_empty = !profile.nsamples;
-	if (d->is_empty)
+	if (!read_bytes(d, &new, &profile))
 		return false;
 	if (store_put(c->server->store, &new, c->arena, &d->meta, &e))
 		return true;

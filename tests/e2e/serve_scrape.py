@@ -109,6 +109,23 @@ scrape:
         t.close()
 
 
+def a_trace_is_kept_as_it_came():
+    a = Target(trace="garbage")
+    server = Server("--config", config("""
+scrape:
+  - job: shop
+    interval: 2s
+    profiles: {trace: {path: trace, seconds: 1}}
+    targets: [%s]
+""" % a.address))
+    until(is_in(server, a.address, "up"))
+    found = profiles(server, "type=trace")
+    equal((found[0]["service"], found[0]["samples"]), ("shop", 0))
+    equal(len(server.ask("/api/0/profiles/" + found[0]["id"])[2]), 2000)
+    equal(server.stop(), 0)
+    a.close()
+
+
 def files_are_read_again_when_they_change():
     a, b = Target(), Target()
     folder = lib.TMP + "/sd"
@@ -543,7 +560,7 @@ def mistakes_in_the_configuration_are_named():
         assert path in error and re.search(wanted, error), (text, error)
 
 
-ALL = (scrapes_what_the_configuration_says, files_are_read_again_when_they_change, sighup_keeps_what_is_known,
+ALL = (scrapes_what_the_configuration_says, a_trace_is_kept_as_it_came, files_are_read_again_when_they_change, sighup_keeps_what_is_known,
        sighup_keeps_targets_of_a_file_that_is_wrong, sighup_tries_what_was_left_alone, a_process_takes_one_cpu_profile_at_a_time,
        speaks_tls_and_says_who_it_is, some_replicas_are_taken_at_a_time, a_bad_target_costs_only_itself,
        an_endpoint_that_hangs_costs_only_itself, what_the_server_refuses_is_no_failure_of_the_target,

@@ -203,8 +203,9 @@ bool api0_read_query(struct call *c, const struct api0_series *series, struct st
 		matchers[n++] =
 			(struct store_matcher){ .name = STR("type"), .value = series->type };
 	for (size_t i = 0; i < series->nlabels; i++)
-		matchers[n++] = (struct store_matcher){ .name = series->labels[i].key,
-							.value = series->labels[i].value };
+		matchers[n++] =
+			(struct store_matcher){ .name = store_query_name(series->labels[i].key),
+						.value = series->labels[i].value };
 	query->nmatchers = n;
 	return read_range(c, query) && read_limit(c, &query->limit);
 }

@@ -312,7 +312,7 @@ static bool add_label_names(void *ctx, const struct store_listed *series,
 	}
 	x->last = series;
 	for (size_t i = 0; i < series->nlabels; i++)
-		vec_push(&x->at, series->labels[i].key);
+		vec_push(&x->at, store_query_name(series->labels[i].key));
 	return true;
 }
 
@@ -343,7 +343,7 @@ static bool add_label_values(void *ctx, const struct store_listed *series,
 	if (str_eq(x->label, STR("service_name")))
 		vec_push(&x->at, series->service);
 	for (size_t i = 0; i < series->nlabels; i++)
-		if (str_eq(series->labels[i].key, x->label))
+		if (str_eq(store_query_name(series->labels[i].key), x->label))
 			vec_push(&x->at, series->labels[i].value);
 	return true;
 }
@@ -482,7 +482,7 @@ static bool add_label_set(void *ctx, const struct store_listed *series,
 			add_label(x, str_of(own_names[k]), own_value(x->q->a, id, k));
 	add_label(x, STR("service_name"), series->service);
 	for (size_t k = 0; k < series->nlabels; k++)
-		add_label(x, series->labels[k].key, series->labels[k].value);
+		add_label(x, store_query_name(series->labels[k].key), series->labels[k].value);
 	put_labels(x, &set);
 	i = map_put(&x->map, hash_bytes(x->seed, set.p, set.n), x->sets.n, same_set, key);
 	if (i == x->sets.n)

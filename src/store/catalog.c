@@ -421,6 +421,13 @@ void catalog_leave(struct series *s)
 
 /* ---- picking */
 
+struct str store_query_name(struct str key)
+{
+	if (str_eq(key, STR("service")))
+		return STR("exported_service");
+	return str_eq(key, STR("type")) ? STR("exported_type") : key;
+}
+
 static bool value_matches(const struct store_matcher *m, struct str value)
 {
 	struct regex_span all;
@@ -440,7 +447,7 @@ static bool label_matches(const struct store_matcher *m, const struct series *s)
 	if (str_eq(m->name, STR("type")))
 		return value_matches(m, s->type);
 	for (size_t i = 0; i < s->nlabels; i++)
-		if (str_eq(s->labels[i].key, m->name)) {
+		if (str_eq(store_query_name(s->labels[i].key), m->name)) {
 			if (value_matches(m, s->labels[i].value))
 				return true;
 			is_there = true;
@@ -555,7 +562,7 @@ struct str picked_value(const struct picked *p, struct str name)
 	if (str_eq(name, STR("type")))
 		return p->type;
 	for (size_t i = 0; i < p->nlabels; i++)
-		if (str_eq(p->labels[i].key, name))
+		if (str_eq(store_query_name(p->labels[i].key), name))
 			return p->labels[i].value;
 	return STR("");
 }

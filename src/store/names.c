@@ -56,8 +56,8 @@ static bool add_series(struct listing *l, const struct picked *p, struct str of,
 		bool is_again = i && str_eq(p->labels[i].key, p->labels[i - 1].key);
 
 		if (!of.n && !is_again)
-			add(l, p->labels[i].key, &count);
-		else if (of.n && str_eq(p->labels[i].key, of))
+			add(l, store_query_name(p->labels[i].key), &count);
+		else if (of.n && str_eq(store_query_name(p->labels[i].key), of))
 			add(l, p->labels[i].value, &count);
 	}
 	return true;

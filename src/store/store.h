@@ -167,7 +167,8 @@ bool store_get(struct store *s, const struct store_id *id, struct arena *a, stru
 /* ---- many */
 
 enum store_match { STORE_EQUAL, STORE_NOT_EQUAL, STORE_LIKE, STORE_NOT_LIKE };
-/* A label that is not there is "". The names "service" and "type" mean those. */
+/* A label that is not there is "". The names "service" and "type" mean those; labels that are
+ * called so go by store_query_name. */
 struct store_matcher {
 	struct str name;
 	enum store_match op;
@@ -175,6 +176,10 @@ struct store_matcher {
 	const struct regex
 		*regex; /* of STORE_LIKE and STORE_NOT_LIKE: all of the value must match */
 };
+
+/* By which name queries have a label: "exported_service" and "exported_type", as Prometheus has it,
+ * or what it is called. */
+struct str store_query_name(struct str key);
 
 struct store_query {
 	const struct store_matcher *matchers; /* all must hold */

@@ -233,6 +233,24 @@ def merge_top(server):
     equal([(r["file"], r["line"]) for r in got["rows"] if r["function"] == "b"], [("/src/b.c", 31)])
 
 
+@check("labels that are called service or type")
+def taken_names(server):
+    with open(DATA + "/worked_a.pb", "rb") as f:
+        equal(server.ask("/api/0/profiles?service=taken&type=cpu&created_at=2026-11-10T12:00:00&labels=service%3Da,type%3Db", "POST", f.read())[0], 200)
+    asked = {"service": "taken", **DAY}
+    names = [x["name"] for x in server.get("labels", service="taken")["labels"]]
+    equal(names, ["exported_service", "exported_type"])
+    equal([x["name"] for x in server.get("labels/exported_service", service="taken")["values"]], ["a"])
+    equal([x["name"] for x in server.get("labels/exported_type")["values"]], ["b"])
+    for query, n in (("exported_service=a", 1), ("exported_service=b", 0), ("exported_type!=b", 0), ("service=a", 0)):
+        equal((query, len(server.get("profiles", query=query, **asked)["profiles"])), (query, n))
+    equal([r["by"] for r in server.get("top", by="exported_service", limit=1, type="cpu", **asked)["rows"]], ["a"])
+    # As profefe has it.
+    found = server.ask("/api/0/profiles?service=taken&labels=service%3Da&from=2026-11-10T00:00:00&to=2026-11-11T00:00:00")
+    equal(json.loads(found[2])["body"][0]["labels"], [{"key": "service", "value": "a"}, {"key": "type", "value": "b"}])
+    equal(server.get("delete", "POST", query="exported_type=b")["profiles"], 1)
+
+
 @check("functions without names are called the same everywhere")
 def nameless(server):
     server.push(DATA + "/mappings.pb", "nameless", "addresses", 0)

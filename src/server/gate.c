@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/amount.h"
+#include "base/unit.h"
 #include "base/version.h"
 #include "base/when.h"
 #include "server/auth.h"
@@ -191,7 +191,8 @@ const char *gate_bytes_text(const struct call *c, uint64_t n)
 	struct buf text = { 0 };
 	const char *copy;
 
-	amount_print_bytes(&text, (int64_t)n);
+	/* Rounded: 604305476 says little, 576.31MB does. */
+	unit_label(&text, n < INT64_MAX ? (int64_t)n : INT64_MAX, STR("bytes"), STR("auto"));
 	copy = str_dup(c->arena, buf_view(&text));
 	buf_release(&text);
 	return copy;

@@ -5,7 +5,6 @@
  * page means the same tomorrow; the pages themselves are redirected to where they are. */
 #include "server/viewer.h"
 
-#include "base/amount.h"
 #include "server/api1_params.h"
 #include "server/gate.h"
 #include "server/limits.h"
@@ -150,17 +149,7 @@ static bool load_merged(struct loading *l, struct err *e)
 	return true;
 }
 
-static const char *bytes_text(struct arena *a, uint64_t n)
-{
-	struct buf text = { 0 };
-	const char *copy;
-
-	amount_print_bytes(&text, (int64_t)n);
-	copy = str_dup(a, buf_view(&text));
-	buf_release(&text);
-	return copy;
-}
-
+/* Others that nobody looks at go first. */
 bool viewer_take(struct server *s, uint64_t bytes)
 {
 	while (!budget_take(&s->limits->memory, bytes, 0, NULL))
@@ -178,7 +167,7 @@ static bool take_memory(struct call *c, uint64_t bytes)
 	gate_refuse(c, bytes > total ? 413 : 503, "max-memory",
 		    "to show this takes some %s of memory, and --max-memory leaves %s to all "
 		    "requests; %s",
-		    bytes_text(c->arena, bytes), bytes_text(c->arena, total),
+		    gate_bytes_text(c, bytes), gate_bytes_text(c, total),
 		    bytes > total ? "choose a shorter window" : "try again");
 	return false;
 }

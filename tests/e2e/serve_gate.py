@@ -350,6 +350,7 @@ def _(_):
         s = Serve("--max-memory", "64MB", "--max-unpacked", "1GB")
         status, headers, answer = s.push(body=large_profile(27500))
         equal((status, headers.get("x-kiln-limit")), (413, "max-memory"), "it alone takes more than all: %s" % answer)
+        equal(len(re.findall(r" \d+(?:\.\d\d)?[kMG]B ", json.loads(answer)["error"])), 2, "amounts have units: %s" % answer)
         equal(s.stop(), 0)
     s = Serve("--max-unpacked", "10MB", "--rate-bytes", "100KB")
     bombs = [s.push(body=gzip.compress(bytes(20 << 20))) for _ in range(2)]

@@ -80,6 +80,20 @@ static struct str clean_path(struct arena *a, struct str path)
 	return copy;
 }
 
+/* Where the specification has them: /api/v1/top is /api/1/top. */
+static struct str plain_path(struct arena *a, struct str path)
+{
+	static const struct str v1 = { "/api/v1/", 8 };
+	struct buf out = { 0 };
+
+	if (!str_has_prefix(path, v1))
+		return path;
+	buf_printf(&out, "/api/1/%.*s", STR_ARG(str_from(path, v1.n)));
+	path = (struct str){ str_dup(a, buf_view(&out)), out.n };
+	buf_release(&out);
+	return path;
+}
+
 /* ---- the access log */
 
 static void log_call(const struct http_call *h, const struct http_sent *sent)
@@ -107,8 +121,10 @@ static void log_call(const struct http_call *h, const struct http_sent *sent)
 
 static void reply_no_route(struct call *c, struct str path, const struct route *first)
 {
+	const char *methods = first ? allowed_methods(c->arena, first->path) : "";
+
 	if (first) {
-		http_reply_header(c->reply, "Allow", allowed_methods(c->arena, first->path));
+		http_reply_header(c->reply, "Allow", methods);
 		reply_error(c, 405, "method not allowed");
 	} else if (str_has_prefix(path, STR("/api/"))) {
 		reply_error(c, 404, "nothing found");
@@ -127,6 +143,9 @@ size_t routes_admit(void *server, struct http_call *http, struct http_reply *rep
 	http->user = v;
 	v->who = STR("");
 	v->route = find_route(path, http->method, &v->rest, &first);
+	if (!first)
+		v->route =
+			find_route(plain_path(&http->arena, path), http->method, &v->rest, &first);
 	if (v->route)
 		return gate_admit(&c);
 	reply_no_route(&c, path, first);

@@ -233,6 +233,15 @@ def merge_top(server):
     equal([(r["file"], r["line"]) for r in got["rows"] if r["function"] == "b"], [("/src/b.c", 31)])
 
 
+@check("/api/v1/ is /api/1/")
+def alias(server):
+    for path in ("services", "profiles/" + server.ids[0], "labels/version"):
+        equal(server.ask("/api/v1/" + path)[::2], server.ask("/api/1/" + path)[::2], path)
+    equal(server.ask("/api/v1/live?service=web")[1]["content-type"], "text/event-stream")
+    equal(server.ask("/api/v1/delete")[0], 405)
+    equal(server.ask("/api/v1/nothing")[0], 404)
+
+
 @check("labels that are called service or type")
 def taken_names(server):
     with open(DATA + "/worked_a.pb", "rb") as f:

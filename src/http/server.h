@@ -50,7 +50,7 @@ struct http_server *http_call_server(const struct http_call *c);
 struct http_call *http_call_new(struct http_server *s);
 void http_call_free(struct http_call *c);
 
-enum { HTTP_REPLY_HEADERS = 8 };
+enum { HTTP_REPLY_HEADERS = 12 };
 
 struct http_reply {
 	int status;

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "base/when.h"
 #include "server/auth.h"
+#include "server/cors.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -395,7 +396,7 @@ static bool check_site(struct call *c)
 {
 	bool is_read = str_eq(c->http->method, STR("GET")) || str_eq(c->http->method, STR("HEAD"));
 
-	if (is_read || is_our_page(c->http))
+	if (is_read || is_our_page(c->http) || cors_is_allowed(c, str_of(visit_of(c)->route->path)))
 		return true;
 	gate_refuse(c, 403, "site", "pages of other sites may not do this");
 	return false;

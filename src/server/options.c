@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "server/cors.h"
 #include "server/keep_rules.h"
 #include "server/owners.h"
 #include "server/webhook.h"
@@ -88,5 +89,7 @@ bool server_options_check(const struct server_options *o, struct err *e)
 		return err_set(e, ERR_USAGE, "--regression-window must be a minute or more");
 	if (!webhook_check_url(o->webhook, e))
 		return err_wrap(e, "--webhook");
+	if (!cors_check(str_of(o->cors_origins), e))
+		return err_wrap(e, "--cors-origins");
 	return check_rules(o, e) && check_owners(o, e) && check_signs(o, e);
 }

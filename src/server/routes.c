@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/path.h"
+#include "server/cors.h"
 #include "server/gate.h"
 #include "server/log.h"
 
@@ -123,6 +124,8 @@ static void reply_no_route(struct call *c, struct str path, const struct route *
 {
 	const char *methods = first ? allowed_methods(c->arena, first->path) : "";
 
+	if (first && cors_answer(c, path, methods))
+		return;
 	if (first) {
 		http_reply_header(c->reply, "Allow", methods);
 		reply_error(c, 405, "method not allowed");
@@ -146,6 +149,7 @@ size_t routes_admit(void *server, struct http_call *http, struct http_reply *rep
 	if (!first)
 		v->route =
 			find_route(plain_path(&http->arena, path), http->method, &v->rest, &first);
+	cors_put_headers(&c, path);
 	if (v->route)
 		return gate_admit(&c);
 	reply_no_route(&c, path, first);

@@ -659,6 +659,40 @@ def _(_):
     equal(s.stop(), 0)
 
 
+@check("pages of sites that may ask: --cors-origins")
+def _(_):
+    write_tokens()
+    page, asks = {"Origin": "https://g.example:3000"}, {"Access-Control-Request-Method": "GET"}
+    s = Serve("--cors-origins", "https://g.example:3000", "--cors-origins", "http://b.example", "--tokens", path("tokens"))
+    status, headers, body = s.ask("/api/1/top", "OPTIONS", headers={**page, **asks})
+    equal((status, headers["access-control-allow-origin"], headers["access-control-allow-methods"], headers["vary"], body),
+          (204, "https://g.example:3000", "GET, HEAD", "Origin", b""))
+    equal("Authorization" in headers["access-control-allow-headers"], True)
+    equal("access-control-allow-credentials" in headers, False)
+    status, headers, _ = s.ask("/api/1/stats", headers={**page, **bearer("reader")})
+    equal((status, headers["access-control-allow-origin"]), (200, "https://g.example:3000"))
+    status, headers, _ = s.ask("/api/1/stats", headers=page)
+    equal((status, headers["access-control-allow-origin"]), (401, "https://g.example:3000"), "errors can be read, too")
+    for origin in ("https://g.example", "https://g.example:3000.evil.example", "null", "*", ""):
+        status, headers, _ = s.ask("/api/1/top", "OPTIONS", headers={"Origin": origin, **asks})
+        equal((status, "access-control-allow-origin" in headers, headers["vary"]), (405, False, "Origin"), origin)
+    cross = {"Sec-Fetch-Site": "cross-site", **bearer("pusher")}
+    equal(s.push(headers={**cross, "Origin": "http://b.example"})[0], 200)
+    equal(s.push(headers={**cross, "Origin": "http://c.example"})[0], 403)
+    equal("access-control-allow-origin" in s.ask("/static/fleet.js", headers={**page, **bearer("reader")})[1], False, "only the API")
+    equal(s.ask("/api/1/top", "OPTIONS", headers=page)[0], 405, "that is no question of a browser")
+    equal(s.stop(), 0)
+    s = Serve("--cors-origins", "*")
+    equal(s.ask("/api/v1/stats", headers=page)[1]["access-control-allow-origin"], "https://g.example:3000")
+    equal(s.stop(), 0)
+    s = Serve()
+    equal([(r[0], "access-control-allow-origin" in r[1]) for r in (s.ask("/api/1/top", "OPTIONS", headers={**page, **asks}), s.ask("/api/1/stats", headers=page))],
+          [(405, False), (200, False)])
+    equal(s.stop(), 0)
+    for origin in ("g.example", "https://g.example/", "https://", "://x"):
+        equal("--cors-origins: \"%s\" is no origin" % origin in fails("--cors-origins", origin), True, origin)
+
+
 def fails(*args):
     done = subprocess.run([KILN, "serve", "--data", path("none"), *args], capture_output=True, text=True, timeout=30)
     equal(done.returncode != 0, True, args)

@@ -146,7 +146,15 @@ static void put_ages(struct buf *out, struct store_rule *rule)
 	}
 }
 
-static void put_rules(struct request *q, struct buf *out)
+static void put_foreseen(struct buf *out, const struct store_foreseen *x)
+{
+	buf_printf(out, "\"dry_run\":{\"thinned\":%llu,\"dropped\":%llu,\"series\":%llu},",
+		   (unsigned long long)x->nthinned, (unsigned long long)x->ndropped,
+		   (unsigned long long)x->nseries);
+}
+
+/* `foreseen` or NULL. */
+static void put_rules(struct request *q, const struct store_foreseen *foreseen, struct buf *out)
 {
 	const struct server_options *o = q->c->server->options;
 	struct store_rule all = { .raw_ns = o->keep_raw,
@@ -157,7 +165,10 @@ static void put_rules(struct request *q, struct buf *out)
 	size_t n;
 
 	store_rules(q->c->server->store, q->a, &rules, &n);
-	buf_puts(out, "{\"all\":{");
+	buf_char(out, '{');
+	if (foreseen)
+		put_foreseen(out, foreseen);
+	buf_puts(out, "\"all\":{");
 	put_ages(out, &all);
 	buf_puts(out, "},\"services\":[");
 	for (size_t i = 0; i < n; i++) {
@@ -186,20 +197,28 @@ static bool read_ages(const struct request *q, struct store_rule *rule, size_t *
 	return true;
 }
 
-static bool change_rule(struct request *q, bool is_drop, struct err *e)
+static bool read_rule(const struct request *q, bool is_drop, struct store_rule *rule, struct err *e)
 {
-	struct store *store = q->c->server->store;
-	struct store_rule rule;
 	size_t n;
 
-	if (!read_ages(q, &rule, &n, e))
+	if (!read_ages(q, rule, &n, e))
 		return false;
-	if (!rule.service.n)
+	if (!rule->service.n)
 		return err_set(e, ERR_USAGE, "service is missing");
 	if (is_drop ? n > 0 : n == 0)
 		return err_set(e, ERR_USAGE,
 			       is_drop ? "an age makes no sense here"
 				       : "raw, minute, hour and day are missing");
+	return true;
+}
+
+static bool change_rule(struct request *q, bool is_drop, struct err *e)
+{
+	struct store *store = q->c->server->store;
+	struct store_rule rule;
+
+	if (!read_rule(q, is_drop, &rule, e))
+		return false;
 	if (is_drop ? !store_drop_rule(store, rule.service, e) : !store_set_rule(store, &rule, e))
 		return false;
 	log_info("%.*s changed how long %.*s is kept",
@@ -207,14 +226,27 @@ static bool change_rule(struct request *q, bool is_drop, struct err *e)
 	return true;
 }
 
+static bool foresee(struct request *q, bool is_change, bool is_drop, struct store_foreseen *out,
+		    struct err *e)
+{
+	struct store_rule rule;
+	struct store_rule_change change = { .rule = is_change ? &rule : NULL, .is_drop = is_drop };
+
+	return (!is_change || read_rule(q, is_drop, &rule, e)) &&
+	       store_foresee(q->c->server->store, &change, q->now, q->stop, out, e);
+}
+
 static bool run_keep(struct request *q, struct buf *out, struct err *e)
 {
 	struct str method = q->c->http->method;
-	bool is_drop = str_eq(method, STR("DELETE"));
+	bool is_drop = str_eq(method, STR("DELETE")), is_dry = request_int(q, "dry_run");
+	bool is_change = is_drop || str_eq(method, STR("PUT"));
+	struct store_foreseen foreseen;
 
-	if ((is_drop || str_eq(method, STR("PUT"))) && !change_rule(q, is_drop, e))
+	if (is_dry ? !foresee(q, is_change, is_drop, &foreseen, e)
+		   : is_change && !change_rule(q, is_drop, e))
 		return false;
-	put_rules(q, out);
+	put_rules(q, is_dry ? &foreseen : NULL, out);
 	return true;
 }
 
@@ -233,6 +265,11 @@ static const struct param keep_params[] = {
 	PARAM_AGE("minute", "sums of a minute"),
 	PARAM_AGE("hour", "sums of an hour"),
 	PARAM_AGE("day", "sums of a day"),
+	{ .name = "dry_run",
+	  .kind = PARAM_FLAG,
+	  .initial = "false",
+	  .help = "Changes nothing: only counts what would go now for its age, if the change were "
+		  "made, or, of GET, as it is." },
 };
 
 const struct endpoint endpoint_keep = {
@@ -243,7 +280,9 @@ const struct endpoint endpoint_keep = {
 		"times of their own. PUT sets those of a service, DELETE drops them; they are "
 		"stored "
 		"beside the profiles and go before those of --keep-service. All answer with what "
-		"holds then.",
+		"holds then, and with dry_run how many profiles would be left as sums only "
+		"(thinned), or not at all (dropped), when ages are next looked at; what goes for "
+		"want of room is not told.",
 	ENDPOINT_PARAMS(keep_params),
 	.answer = "Keep",
 	.run = run_keep,

@@ -78,7 +78,7 @@ static struct cuts cuts_of(const struct store_keep *keep, int64_t now)
 	return c;
 }
 
-static struct cuts cuts_for(struct store *s, int64_t series, int64_t now)
+static struct cuts cuts_for(struct store *s, struct rules *rules, int64_t series, int64_t now)
 {
 	struct store_keep keep = s->params.keep;
 	const struct series *live;
@@ -90,7 +90,7 @@ static struct cuts cuts_for(struct store *s, int64_t series, int64_t now)
 	if (live)
 		first = live->counts.first;
 	if (live)
-		rules_apply(&s->rules, live->service->name, &keep);
+		rules_apply(rules, live->service->name, &keep);
 	pthread_rwlock_unlock(&s->catalog.lock);
 	c = cuts_of(&keep, now);
 	c.first = first;
@@ -110,7 +110,7 @@ int64_t keep_cut(struct store *s, struct str service, int64_t now)
 static bool age_series(struct store *s, int64_t series, int64_t now, struct keep_counts *n,
 		       struct err *e)
 {
-	struct cuts c = cuts_for(s, series, now);
+	struct cuts c = cuts_for(s, &s->rules, series, now);
 
 	for (enum tier t = TIER_RAW; t < TIER_DAY; t++)
 		if (c.is_set[t] && c.first < c.at[t] &&
@@ -119,6 +119,93 @@ static bool age_series(struct store *s, int64_t series, int64_t now, struct keep
 	return !c.is_set[TIER_DAY] || c.first >= c.at[TIER_DAY] ||
 	       delete_range(s, series, INT64_MIN, int_add(c.at[TIER_DAY], -1), &s->keeper.stop,
 			    &n->ndropped, e);
+}
+
+/* ---- what would go */
+
+static bool count_raw(struct db *db, int64_t series, int64_t from, int64_t to, uint64_t *all,
+		      uint64_t *bytes, struct err *e)
+{
+	sqlite3_stmt *row =
+		db_bind(db, SQL_COUNT_RAW, DB_VALUES(DB_INT(series), DB_INT(from), DB_INT(to)), e);
+	bool ok = row && db_step(db, row, e) == DB_ROW;
+
+	if (ok) {
+		*all = (uint64_t)db_int(row, 0);
+		*bytes = (uint64_t)db_int(row, 1);
+		sqlite3_reset(row);
+	}
+	return ok;
+}
+
+static bool count_kept(struct db *db, int64_t series, int64_t to, uint64_t *n, struct err *e)
+{
+	sqlite3_stmt *row = db_bind(db, SQL_COUNT_KEPT,
+				    DB_VALUES(DB_INT(series), DB_INT(INT64_MIN), DB_INT(to)), e);
+	bool ok = row && db_step(db, row, e) == DB_ROW;
+
+	if (ok) {
+		*n = (uint64_t)db_int(row, 0);
+		sqlite3_reset(row);
+	}
+	return ok;
+}
+
+/* What age_series would do. */
+static bool foresee_series(struct db *db, int64_t series, const struct cuts *c,
+			   struct store_foreseen *out, struct err *e)
+{
+	int64_t dropped = c->is_set[TIER_DAY] ? c->at[TIER_DAY] : INT64_MIN, thinned = dropped;
+	uint64_t nraw = 0, nbytes = 0, ngone = 0;
+
+	for (enum tier t = TIER_RAW; t < TIER_DAY; t++)
+		if (c->is_set[t] && c->at[t] > thinned)
+			thinned = c->at[t];
+	if (c->first >= thinned)
+		return true;
+	if (!count_raw(db, series, dropped, thinned - 1, &nraw, &nbytes, e) ||
+	    (dropped != INT64_MIN && !count_kept(db, series, dropped - 1, &ngone, e)))
+		return false;
+	out->nthinned += nraw - nbytes;
+	out->ndropped += ngone + nbytes;
+	return true;
+}
+
+static bool foresee(struct store *s, struct rules *rules, int64_t now, const atomic_bool *stop,
+		    struct store_foreseen *out, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	struct ids ids = { 0 };
+	bool ok = db;
+
+	list_series(s, now, &ids);
+	for (size_t i = 0; ok && i < ids.at.n; i++) {
+		struct cuts c = cuts_for(s, rules, ids.at.at[i], now);
+		uint64_t before = out->nthinned + out->ndropped;
+
+		ok = stop_asked(stop) ? err_set(e, ERR_IO, "nobody waits for it any more")
+				      : foresee_series(db, ids.at.at[i], &c, out, e);
+		out->nseries += out->nthinned + out->ndropped > before;
+	}
+	vec_release(&ids.at);
+	store_reader_back(s, db);
+	return ok;
+}
+
+bool store_foresee(struct store *s, const struct store_rule_change *change, int64_t now,
+		   const atomic_bool *stop, struct store_foreseen *out, struct err *e)
+{
+	struct rules rules;
+	bool is_found, ok;
+
+	*out = (struct store_foreseen){ 0 };
+	rules_copy(&rules, &s->rules, change, &is_found);
+	ok = !change->is_drop || is_found ||
+	     err_set(e, ERR_NOTFOUND, "there is no rule for \"%.*s\"",
+		     STR_ARG(change->rule->service));
+	ok = ok && foresee(s, &rules, now, stop, out, e);
+	rules_release(&rules);
+	return ok;
 }
 
 /* What is wrong with one series must not keep others from getting old. */

@@ -150,27 +150,49 @@ static void insert(struct rules *r, size_t at, const struct store_rule *rule)
 	}
 }
 
-/* Memory follows the database. */
-static void note(struct store *s, void *ctx, bool is_ok)
+/* Was there one of its name? */
+static bool replace(struct rules *r, const struct store_rule *rule, bool is_drop)
 {
-	struct change *c = ctx;
-	struct rules *r = &s->rules;
 	size_t i = 0;
+	bool is_found;
 
-	if (!is_ok)
-		return;
-	pthread_mutex_lock(&r->lock);
-	while (i < r->stored.n && str_cmp(r->stored.at[i].service, c->rule.service) < 0)
+	while (i < r->stored.n && str_cmp(r->stored.at[i].service, rule->service) < 0)
 		i++;
-	c->is_found = i < r->stored.n && str_eq(r->stored.at[i].service, c->rule.service);
-	if (c->is_found) {
+	is_found = i < r->stored.n && str_eq(r->stored.at[i].service, rule->service);
+	if (is_found) {
 		free_rule(&r->stored.at[i]);
 		memmove(&r->stored.at[i], &r->stored.at[i + 1],
 			(--r->stored.n - i) * sizeof(*r->stored.at));
 	}
-	if (!c->is_drop)
-		insert(r, i, &c->rule);
-	pthread_mutex_unlock(&r->lock);
+	if (!is_drop)
+		insert(r, i, rule);
+	return is_found;
+}
+
+void rules_copy(struct rules *to, struct rules *from, const struct store_rule_change *change,
+		bool *is_found)
+{
+	*to = (struct rules){ 0 };
+	pthread_mutex_init(&to->lock, NULL);
+	pthread_mutex_lock(&from->lock);
+	for (size_t i = 0; i < from->stored.n; i++)
+		vec_push(&to->stored, copy_rule(&from->stored.at[i]));
+	for (size_t i = 0; i < from->fixed.n; i++)
+		vec_push(&to->fixed, copy_rule(&from->fixed.at[i]));
+	pthread_mutex_unlock(&from->lock);
+	*is_found = change->rule && replace(to, change->rule, change->is_drop);
+}
+
+/* Memory follows the database. */
+static void note(struct store *s, void *ctx, bool is_ok)
+{
+	struct change *c = ctx;
+
+	if (!is_ok)
+		return;
+	pthread_mutex_lock(&s->rules.lock);
+	c->is_found = replace(&s->rules, &c->rule, c->is_drop);
+	pthread_mutex_unlock(&s->rules.lock);
 }
 
 static bool change(struct store *s, struct change *c, struct err *e)

@@ -384,6 +384,18 @@ bool store_drop_rule(struct store *s, struct str service, struct err *e);
 /* All: first those that were set, by name, then those of store_params. */
 void store_rules(struct store *s, struct arena *a, struct store_rule **rules, size_t *n);
 bool store_rule_fits(struct str pattern, struct str name);
+/* What would go now for its age, if this were so; nothing changes. */
+struct store_rule_change {
+	const struct store_rule *rule; /* NULL: nothing else than what is */
+	bool is_drop;		       /* only its service counts */
+};
+struct store_foreseen {
+	uint64_t nthinned; /* profiles of which only sums would be left */
+	uint64_t ndropped; /* of which nothing would */
+	uint64_t nseries;  /* that have some of them */
+};
+bool store_foresee(struct store *s, const struct store_rule_change *change, int64_t now,
+		   const atomic_bool *stop, struct store_foreseen *out, struct err *e);
 
 /* ---- what is said of a time: a deployment, an outage */
 

@@ -229,6 +229,13 @@ def rules():
     # What is old becomes sums at once when that is set.
     old = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 3 * DAY))
     assert "id" in server.push(profile({"main": (1, 1)}), service="x", type="cpu", created_at=old)
+    # First in a dry run, which changes nothing.
+    answer = ask(server, "PUT", service="x", raw="1d", dry_run="true")
+    equal((answer["dry_run"], services(answer)), ({"thinned": 1, "dropped": 0, "series": 1}, wanted))
+    equal(ask(server, "PUT", service="x", raw="1d", minute="1d", hour="1d", day="1d", dry_run="true")["dry_run"]["dropped"], 1)
+    equal(ask(server, "GET", dry_run="1")["dry_run"], {"thinned": 0, "dropped": 0, "series": 0})
+    ask(server, "DELETE", 404, service="x", dry_run="true")
+    ask(server, "PUT", 400, service="x", dry_run="true")
     ask(server, "PUT", service="x", raw="1d")
     deadline = time.monotonic() + 60
     while server.get("/api/1/stats")[1]["thinned"] == 0:

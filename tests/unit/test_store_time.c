@@ -677,6 +677,54 @@ TEST(a_service_may_be_kept_for_another_time)
 	place_release(&p);
 }
 
+static struct store_foreseen foresee(struct place *p, const struct store_rule *rule, int64_t now)
+{
+	const struct store_rule_change change = { .rule = rule };
+	struct store_foreseen out;
+	struct err e;
+
+	if (!store_foresee(p->store, &change, now, NULL, &out, &e))
+		fail_msg("%s", e.text);
+	return out;
+}
+
+TEST(what_would_go_is_what_goes)
+{
+	const struct store_params params = { .is_passive = true };
+	const struct store_rule rule = {
+		STR("api"), 5 * DAYS, 6 * DAYS, 7 * DAYS, 20 * DAYS, false
+	};
+	const struct store_rule none = { STR("none"), -1, -1, -1, -1, false };
+	const struct store_rule_change drop = { &none, true };
+	struct store_foreseen x;
+	struct place p;
+	struct err e;
+
+	place_init(&p);
+	reopen(&p, &params);
+	for (int day = 80; day < 110; day++)
+		put(&p, &cpu, day % 2 ? "1" : "2", day * DAYS + HOUR, "main 1\n");
+	x = foresee(&p, NULL, 110 * DAYS);
+	assert_int_equal(x.nthinned + x.ndropped + x.nseries, 0);
+	x = foresee(&p, &rule, 110 * DAYS);
+	assert_int_equal(x.nthinned, 15);
+	assert_int_equal(x.ndropped, 10);
+	assert_int_equal(x.nseries, 2);
+	assert_int_equal(count_found(&p), 30);
+	assert_false(store_foresee(p.store, &drop, 110 * DAYS, NULL, &x, &e));
+	assert_int_equal(e.kind, ERR_NOTFOUND);
+	assert_true(store_set_rule(p.store, &rule, &e));
+	assert_int_equal(foresee(&p, NULL, 110 * DAYS).ndropped, 10);
+	tidy(&p, 110 * DAYS);
+	assert_int_equal(count_found(&p), 5);
+	assert_int_equal(stats(&p).nprofiles, 20);
+	x = foresee(&p, NULL, 110 * DAYS);
+	assert_int_equal(x.nthinned + x.ndropped, 0);
+	/* of those that are only in sums, too */
+	assert_int_equal(foresee(&p, NULL, 115 * DAYS).ndropped, 5);
+	place_release(&p);
+}
+
 TEST(times_that_cannot_be)
 {
 	static const int64_t times[] = {

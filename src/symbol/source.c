@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -202,8 +204,141 @@ static int find_file(struct str path, const struct source_params *params, struct
 	return fd;
 }
 
+/* ---- below directories only */
+
+/* "DIR" or "FROM=DIR" */
+struct place {
+	struct str from, dir; /* from.p == NULL: there is none */
+};
+
+static struct place parse_place(struct str text)
+{
+	size_t at = str_rfind_char(text, '=');
+
+	if (at == STR_NONE)
+		return (struct place){ .dir = text };
+	return (struct place){ { text.p, at }, str_from(text, at + 1) };
+}
+
+bool source_beneath_check(const char *list, struct err *e)
+{
+	struct str rest = str_of(list), text = { 0 };
+
+	while (next_dir(&rest, &text)) {
+		struct place place = parse_place(text);
+
+		if (!place.dir.n || place.dir.p[0] != '/' || (place.from.p && !place.from.n))
+			return err_set(e, ERR_USAGE,
+				       "\"%.*s\" is neither a directory from / on, nor FROM=DIR "
+				       "with one",
+				       STR_ARG(text));
+	}
+	return true;
+}
+
+/* The name below the place's directory; false if it cannot be there. */
+static bool name_at(const struct place *place, struct str *path)
+{
+	struct buf dir = { 0 };
+
+	if (place->from.p)
+		return trim_prefix(path, place->from);
+	if (trim_prefix(path, place->dir))
+		return true;
+	buf_str(&dir, place->dir);
+	buf_char(&dir, '\0');
+	*path = source_trim(*path, "", dir.p);
+	buf_release(&dir);
+	return path->n && path->p[0] != '/';
+}
+
+/* The kernel sees to it that neither "..", nor a link, nor a name that is changed meanwhile leads
+ * out of the directory. */
+static int open_below(const char *dir, const char *name)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), saved;
+	long fd;
+
+	if (at < 0)
+		return -1;
+	do
+		fd = syscall(SYS_openat2, at, name, &how, sizeof(how));
+	while (fd < 0 && errno == EINTR);
+	saved = errno;
+	close(at);
+	errno = saved;
+	return (int)fd;
+}
+
+static const char *why_not_below(int error)
+{
+	switch (error) {
+	case EXDEV:
+	case ELOOP:
+		return "it leads out of the directories to look in";
+	case EAGAIN:
+		return "it is being moved; try again";
+	case ENOSYS:
+	case EPERM:
+		return "the kernel cannot keep names within a directory (Linux 5.6 can)";
+	case EACCES:
+		return "permission denied";
+	default:
+		return NULL;
+	}
+}
+
+/* -1: it is not there, or `s` knows why it is not shown. */
+static int open_at_place(struct search *s, struct str text, struct str path)
+{
+	struct place place = parse_place(text);
+	struct buf dir = { 0 };
+	struct stat st;
+	int fd;
+
+	if (memchr(path.p, '\0', path.n) || !name_at(&place, &path))
+		return -1;
+	s->name.n = 0;
+	buf_str(&dir, place.dir);
+	buf_char(&dir, '\0');
+	buf_str(&s->name, path);
+	buf_char(&s->name, '\0');
+	fd = open_below(dir.p, s->name.p);
+	buf_release(&dir);
+	if (fd < 0) {
+		const char *why = why_not_below(errno);
+
+		s->refused = why ? why : s->refused;
+	} else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		s->refused = "it is not a regular file";
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int find_beneath(struct str path, const char *places, struct err *e)
+{
+	struct str list = str_of(places), text = { 0 };
+	struct search s = { 0 };
+	int fd = -1;
+
+	while (fd < 0 && path.n && next_dir(&list, &text))
+		fd = open_at_place(&s, text, path);
+	if (fd < 0 && s.refused)
+		err_set(e, ERR_NOTFOUND, "%.*s is not shown: %s", STR_ARG(path), s.refused);
+	else if (fd < 0)
+		err_set(e, ERR_NOTFOUND, "%.*s is not below %s", STR_ARG(path), places);
+	buf_release(&s.name);
+	return fd;
+}
+
+/* ---- reading */
+
 /* All of a regular file, as far as it can be read. */
-static struct str read_all(struct arena *a, int fd)
+static struct str read_all(struct arena *a, int fd, size_t max_bytes)
 {
 	struct stat st;
 	size_t n = 0, size;
@@ -211,7 +346,7 @@ static struct str read_all(struct arena *a, int fd)
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
 		return (struct str){ 0 };
-	size = st.st_size < FILE_MAX_BYTES ? (size_t)st.st_size : FILE_MAX_BYTES;
+	size = (uint64_t)st.st_size < max_bytes ? (size_t)st.st_size : max_bytes;
 	bytes = arena_alloc(a, size);
 	while (n < size) {
 		ssize_t got = read(fd, bytes + n, size - n);
@@ -245,12 +380,13 @@ static void split_lines(struct arena *a, struct source_file *f, struct str text)
 bool source_read(struct arena *a, struct source_file *f, struct str path,
 		 const struct source_params *params, struct err *e)
 {
-	int fd = find_file(path, params, e);
+	int fd = params->beneath ? find_beneath(path, params->beneath, e)
+				 : find_file(path, params, e);
 
 	*f = (struct source_file){ 0 };
 	if (fd < 0)
 		return false;
-	split_lines(a, f, read_all(a, fd));
+	split_lines(a, f, read_all(a, fd, params->max_bytes ? params->max_bytes : FILE_MAX_BYTES));
 	close(fd);
 	return true;
 }

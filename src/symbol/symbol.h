@@ -277,6 +277,11 @@ struct source_params {
 	 * a relative name finds lies below the directory it is looked for in, whatever links say.
 	 */
 	bool is_confined;
+	/* For others than who may read files here, if not NULL: a list as source_path, which takes
+	 * its place and that of trim_path. Nothing is read but regular files below its directories,
+	 * whatever names and links say. FROM=DIR is for names that begin with FROM. */
+	const char *beneath;
+	size_t max_bytes; /* of a file that is read; 0: 64 MB */
 };
 
 /* The lines of a source file without their line ends; lines[0] is line 1. Of a file that is not a
@@ -285,6 +290,8 @@ struct source_file {
 	struct str *lines;
 	size_t nlines;
 };
+/* Is it one for source_params.beneath? ERR_USAGE. */
+bool source_beneath_check(const char *list, struct err *e);
 /* Reads into `a`. Fails with ERR_NOTFOUND if there is no such file. */
 bool source_read(struct arena *a, struct source_file *f, struct str path,
 		 const struct source_params *params, struct err *e);

@@ -176,6 +176,96 @@ TEST(confined_are_those_who_did_not_start_it)
 	unlink("a/fifo");
 }
 
+/* With the scratch directory for each '@'. */
+static const char *with_scratch(struct arena *a, const char *text)
+{
+	struct buf out = { 0 };
+	const char *copy;
+
+	for (; *text; text++)
+		buf_printf(&out, "%.*s", *text == '@' ? (int)strlen(scratch) : 1,
+			   *text == '@' ? scratch : text);
+	copy = str_dup(a, buf_view(&out));
+	buf_release(&out);
+	return copy;
+}
+
+/* `want` is what is wrong, or the text. */
+static void check_beneath(const char *path, const char *map, const char *want)
+{
+	struct source_params params = { .max_bytes = 4 };
+	struct reading r = { 0 };
+
+	params.beneath = with_scratch(&r.arena, map);
+	path = with_scratch(&r.arena, path);
+	r.ok = source_read(&r.arena, &r.file, str_of(path), &params, &r.e);
+	if (r.ok)
+		assert_true(r.file.nlines == 1 && str_eq(r.file.lines[0], str_of(want)));
+	else
+		assert_non_null(strstr(r.e.text, want));
+	assert_int_equal(r.ok, !strchr(want, ' '));
+	arena_release(&r.arena);
+}
+
+TEST(nothing_is_read_but_what_lies_beneath)
+{
+	static const char out[] = "leads out of the directories to look in";
+
+	write_file("above.c", "up\n", 3);
+	write_file("a/b/in.c", "in\n", 3);
+	write_file("a/b/long.c", "123456\n", 7);
+	assert_int_equal(symlink("b/in.c", "a/link.c"), 0);
+	assert_int_equal(symlink("../above.c", "a/out.c"), 0);
+	assert_int_equal(symlink("..", "a/up"), 0);
+	assert_int_equal(symlink("/proc/self/root", "a/root"), 0);
+	assert_int_equal(mkfifo("a/fifo", 0600), 0);
+	/* By its own name, as one of a build elsewhere, by what a name begins with. */
+	check_beneath("@/a/b/in.c", "@/a", "in");
+	check_beneath("b/in.c", "@/a", "in");
+	check_beneath("/build/a/b/in.c", "@/a", "in");
+	check_beneath("/build/a/b/in.c", "/build=@", "in");
+	check_beneath("/proc/self/cwd/b/in.c", "/none:@/a", "in");
+	check_beneath("link.c", "@/a", "in");
+	check_beneath("b/../b/in.c", "@/a", "in");
+	check_beneath("b/long.c", "@/a", "1234");
+	check_beneath("/elsewhere/b/in.c", "@/a", "is not below");
+	check_beneath("/builds/a/b/in.c", "/build=@", "is not below");
+	check_beneath("", "@/a", "is not below");
+	check_beneath("b/none.c", "@/a", "is not below");
+	check_beneath("@/above.c", "@/a", "is not below");
+	check_beneath("above.c", "@/a", "is not below");
+	check_beneath("../above.c", "@/a", out);
+	check_beneath("@/a/../above.c", "@/a", out);
+	check_beneath("/build/../above.c", "/build=@/a", out);
+	check_beneath("//etc/passwd", "/=@/a", out);
+	check_beneath("out.c", "@/a", out);
+	check_beneath("up/above.c", "@/a", out);
+	check_beneath("root/etc/passwd", "@/a", out);
+	check_beneath("fifo", "@/a", "not a regular file");
+	check_beneath("b", "@/a", "not a regular file");
+	check_beneath("/etc/passwd", "", "is not below");
+	unlink("above.c");
+	unlink("a/b/in.c");
+	unlink("a/b/long.c");
+	unlink("a/link.c");
+	unlink("a/out.c");
+	unlink("a/up");
+	unlink("a/root");
+	unlink("a/fifo");
+}
+
+TEST(places_for_sources_are_directories)
+{
+	static const char *const good[] = { "", "/a", "/a:/b", "x=/a", "/build=/a:/b" };
+	static const char *const bad[] = { "a", ":", "/a:", "=/a", "x=", "x=a", "/a:b=c" };
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		assert_true(source_beneath_check(good[i], &e));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(source_beneath_check(bad[i], &e));
+}
+
 TEST(a_huge_line_ends_the_file)
 {
 	struct buf text = { 0 };

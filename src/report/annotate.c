@@ -26,7 +26,7 @@ struct weight {
 };
 
 /* Code that is close together and of one mapping. */
-struct code_range {
+struct hot_range {
 	uint64_t begin, end;
 	int64_t score;
 	uint32_t mapping;
@@ -40,13 +40,13 @@ struct name {
 /* The binary of a mapping. */
 struct mapped_binary {
 	struct binary binary;
-	enum { UNTRIED, OPEN, MISSING } state;
+	enum { UNTRIED, OPEN, MISSING, ELSEWHERE } state;
 };
 
 struct annotator {
 	struct report_run *r;
 	struct annotation *out;
-	const struct annotate_site *only; /* or NULL */
+	const struct annotate_params *params;
 	bool has_address;
 	uint64_t address;
 	unsigned char *verdicts; /* of functions */
@@ -58,7 +58,6 @@ struct annotator {
 	vec(struct annotated_use) uses;
 	vec(struct source_place) calls;
 	bool is_any_interesting;
-	bool has_binaries; /* may they be looked at? */
 };
 
 /* ---- what is interesting */
@@ -293,12 +292,14 @@ static int64_t checked_line(int64_t line)
  */
 static bool is_wanted(struct annotator *x, const struct symbol_frame *frames, size_t n, size_t i)
 {
-	if (!x->only)
+	const struct annotate_site *only = x->params->only;
+
+	if (!only)
 		return true;
-	if (i + 1 == n || !x->only->caller.n)
-		return i + 1 == n && !x->only->caller.n;
-	return checked_line(frames[i + 1].line) == x->only->line &&
-	       str_eq(shown_name(x, frames[i + 1].name), x->only->caller);
+	if (i + 1 == n || !only->caller.n)
+		return i + 1 == n && !only->caller.n;
+	return checked_line(frames[i + 1].line) == only->line &&
+	       str_eq(shown_name(x, frames[i + 1].name), only->caller);
 }
 
 /* Frames are innermost first. */
@@ -377,25 +378,46 @@ static struct binary *binary_of(struct annotator *x, uint32_t mapping)
 	return b->state == OPEN ? &b->binary : NULL;
 }
 
+/* May it be found elsewhere? */
+static bool is_elsewhere(struct annotator *x, const struct location *l)
+{
+	const struct code_reader *code = x->params->code;
+	const struct mapping *m;
+	struct mapped_binary *b;
+
+	if (l->mapping == NONE)
+		return false;
+	m = &x->r->p->mappings[l->mapping];
+	b = &x->binaries[l->mapping];
+	if (b->state == UNTRIED)
+		b->state = code->has(code->ctx, x->r->p, m) ? ELSEWHERE : MISSING;
+	return b->state == ELSEWHERE && l->address >= m->start && l->address < m->limit;
+}
+
 /* Can the code at this address be shown? */
 static bool has_code(struct annotator *x, const struct weight *w)
 {
 	const struct location *l = &x->r->p->locations[w->location];
-	struct binary *b = l->address ? binary_of(x, l->mapping) : NULL;
+	struct binary *b;
 	uint64_t linked;
 	struct err outside;
 
+	if (x->params->is_by_samples || !l->address)
+		return false;
+	if (x->params->code)
+		return is_elsewhere(x, l);
+	b = binary_of(x, l->mapping);
 	return b && binary_address(b, w->address, &linked, &outside);
 }
 
 /* Goes on from *at to the first sample that is too far from the one before it. */
-static struct code_range next_range(struct annotator *x, const struct weight *const *code, size_t n,
-				    size_t *at)
+static struct hot_range next_range(struct annotator *x, const struct weight *const *code, size_t n,
+				   size_t *at)
 {
 	uint32_t mapping = x->r->p->locations[code[*at]->location].mapping;
 	const struct mapping *m = &x->r->p->mappings[mapping];
 	uint64_t begin = code[*at]->address, end = begin;
-	struct code_range range = { .mapping = mapping, .score = code[*at]->flat };
+	struct hot_range range = { .mapping = mapping, .score = code[*at]->flat };
 
 	for (++*at;
 	     *at < n && code[*at]->address - end <= 2 * EXPAND && code[*at]->address < m->limit;
@@ -410,7 +432,7 @@ static struct code_range next_range(struct annotator *x, const struct weight *co
 
 static int by_score(const void *a, const void *b)
 {
-	const struct code_range *x = a, *y = b;
+	const struct hot_range *x = a, *y = b;
 
 	if (x->score != y->score)
 		return x->score > y->score ? -1 : 1;
@@ -434,6 +456,20 @@ static void remember_frames(struct annotator *x, struct last_frames *last, uint6
 	last->address = address;
 }
 
+static void add_placed(struct annotator *x, struct last_frames *last,
+		       struct annotated_instruction new, const struct symbol_frame *frames,
+		       size_t n)
+{
+	add_instruction(x, new, frames, n);
+	if (n && frames[0].line) {
+		remember_frames(x, last, new.runtime, frames, n);
+	} else if (last->n && new.runtime - last->address <= NEIGHBOURHOOD) {
+		frames = last->at;
+		n = last->n;
+	}
+	add_uses(x, (uint32_t)x->instructions.n - 1, frames, n);
+}
+
 static void add_code(struct annotator *x, struct binary *b, const struct instructions *code,
 		     uint64_t base)
 {
@@ -450,18 +486,11 @@ static void add_code(struct annotator *x, struct binary *b, const struct instruc
 		const struct symbol_frame *frames;
 		size_t n = binary_frames(b, in->address, &frames);
 
-		add_instruction(x, new, frames, n);
-		if (n && frames[0].line) {
-			remember_frames(x, &last, new.runtime, frames, n);
-		} else if (last.n && new.runtime - last.address <= NEIGHBOURHOOD) {
-			frames = last.at;
-			n = last.n;
-		}
-		add_uses(x, (uint32_t)x->instructions.n - 1, frames, n);
+		add_placed(x, &last, new, frames, n);
 	}
 }
 
-static void add_range(struct annotator *x, const struct code_range *range)
+static void add_range(struct annotator *x, const struct hot_range *range)
 {
 	struct binary *b = binary_of(x, range->mapping);
 	struct instructions code;
@@ -474,10 +503,94 @@ static void add_range(struct annotator *x, const struct code_range *range)
 		add_code(x, b, &code, range->begin - linked);
 }
 
+/* ---- code from elsewhere */
+
+/* All of a mapping at once: whoever reads it has to open its binary. */
+static void read_mapping(struct annotator *x, uint32_t mapping, const struct hot_range *ranges,
+			 size_t n)
+{
+	const struct code_reader *reader = x->params->code;
+	struct code_range *wanted = arena_many(x->r->a, n, struct code_range);
+	struct code_question q = { .p = x->r->p,
+				   .mapping = &x->r->p->mappings[mapping],
+				   .ranges = wanted,
+				   .style = x->r->params->asm_style,
+				   .stop = x->r->params->stop };
+	struct last_frames last = { 0 };
+	struct code code = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		if (ranges[i].mapping == mapping)
+			wanted[q.n++] = (struct code_range){ ranges[i].begin, ranges[i].end };
+	reader->read(reader->ctx, x->r->a, &q, &code);
+	for (size_t i = 0; i < code.n; i++)
+		add_placed(x, &last,
+			   (struct annotated_instruction){ .address = code.at[i].address,
+							   .runtime = code.at[i].runtime,
+							   .length = code.at[i].length,
+							   .text = code.at[i].text },
+			   code.at[i].frames, code.at[i].nframes);
+}
+
+static size_t first_weight(const struct annotator *x, uint64_t address)
+{
+	size_t low = 0, high = x->weights.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (x->weights.at[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The weights that are an instruction's: of its first byte, or of one in the middle of it. */
+static size_t end_weight(const struct annotator *x, const struct annotated_instruction *i,
+			 size_t first)
+{
+	while (first < x->weights.n && x->weights.at[first].address - i->runtime < i->length)
+		first++;
+	return first;
+}
+
+/* What has not been read is known by its samples. */
+static void add_unread(struct annotator *x, const struct weight *const *code, size_t n)
+{
+	bool *is_read = arena_many(x->r->a, x->weights.n, bool);
+
+	for (size_t i = 0; i < x->instructions.n; i++) {
+		const struct annotated_instruction *in = &x->instructions.at[i];
+		size_t first = first_weight(x, in->runtime), end = end_weight(x, in, first);
+
+		for (size_t k = first; k < end; k++)
+			is_read[k] = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!is_read[code[i] - x->weights.at])
+			add_synthetic(x, code[i]);
+}
+
+static void read_elsewhere(struct annotator *x, const struct hot_range *ranges, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t before = 0;
+
+		while (ranges[before].mapping != ranges[i].mapping)
+			before++;
+		if (before == i)
+			read_mapping(x, ranges[i].mapping, ranges, n);
+	}
+}
+
+/* ---- all of it */
+
 static void read_code(struct annotator *x)
 {
 	const struct weight **code = arena_many(x->r->a, x->weights.n, const struct weight *);
-	struct code_range *ranges;
+	struct hot_range *ranges;
 	size_t n = 0, nranges = 0;
 
 	for (size_t i = 0; i < x->weights.n; i++) {
@@ -485,41 +598,37 @@ static void read_code(struct annotator *x)
 
 		if (w->location == NONE)
 			continue;
-		if (x->has_binaries && has_code(x, w))
+		if (has_code(x, w))
 			code[n++] = w;
 		else
 			add_synthetic(x, w);
 	}
-	ranges = arena_many(x->r->a, n, struct code_range);
+	ranges = arena_many(x->r->a, n, struct hot_range);
 	for (size_t at = 0; at < n;)
 		ranges[nranges++] = next_range(x, code, n, &at);
 	if (nranges)
 		qsort(ranges, nranges, sizeof(*ranges), by_score);
-	for (size_t i = 0; i < nranges && i < RANGES_MAX; i++)
-		add_range(x, &ranges[i]);
+	nranges = nranges < RANGES_MAX ? nranges : RANGES_MAX;
+	if (x->params->code) {
+		read_elsewhere(x, ranges, nranges);
+		add_unread(x, code, n);
+	} else {
+		for (size_t i = 0; i < nranges; i++)
+			add_range(x, &ranges[i]);
+	}
 }
 
 /* ---- putting it together */
 
-/* Samples in the middle of an instruction are its own. */
 static void weigh_instructions(struct annotator *x)
 {
 	for (size_t i = 0; i < x->instructions.n; i++) {
 		struct annotated_instruction *in = &x->instructions.at[i];
-		size_t low = 0, high = x->weights.n;
+		size_t first = first_weight(x, in->runtime), end = end_weight(x, in, first);
 
-		while (low < high) {
-			size_t middle = low + (high - low) / 2;
-
-			if (x->weights.at[middle].address < in->runtime)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		for (; low < x->weights.n && x->weights.at[low].address - in->runtime < in->length;
-		     low++) {
-			in->flat = int_add(in->flat, x->weights.at[low].flat);
-			in->cum = int_add(in->cum, x->weights.at[low].cum);
+		for (size_t k = first; k < end; k++) {
+			in->flat = int_add(in->flat, x->weights.at[k].flat);
+			in->cum = int_add(in->cum, x->weights.at[k].cum);
 		}
 	}
 }
@@ -642,18 +751,17 @@ static void finish(struct annotator *x)
 	find_functions(x);
 }
 
-static bool annotate_by(struct report_run *r, const struct annotate_site *only,
-			struct annotation *out, bool has_binaries, struct err *e)
+bool annotate(struct report_run *r, const struct annotate_params *params, struct annotation *out,
+	      struct err *e)
 {
 	const struct profile *p = r->p;
 	struct annotator x = {
 		.r = r,
 		.out = out,
-		.only = only,
+		.params = params,
 		.verdicts = arena_many(r->a, p->nfunctions, unsigned char),
 		.mapping_verdicts = arena_many(r->a, p->nmappings, unsigned char),
 		.binaries = arena_many(r->a, p->nmappings, struct mapped_binary),
-		.has_binaries = has_binaries,
 	};
 
 	*out = (struct annotation){ 0 };
@@ -672,18 +780,6 @@ static bool annotate_by(struct report_run *r, const struct annotate_site *only,
 	vec_release(&x.uses);
 	return x.is_any_interesting ||
 	       err_set(e, ERR_NOTFOUND, "no matches found for regexp: %s", r->params->argument);
-}
-
-bool annotate(struct report_run *r, const struct annotate_site *only, struct annotation *out,
-	      struct err *e)
-{
-	return annotate_by(r, only, out, true, e);
-}
-
-bool annotate_samples(struct report_run *r, const struct annotate_site *only,
-		      struct annotation *out, struct err *e)
-{
-	return annotate_by(r, only, out, false, e);
 }
 
 void annotation_release(struct annotation *a)

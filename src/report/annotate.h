@@ -8,6 +8,7 @@
 #ifndef REPORT_ANNOTATE_H
 #define REPORT_ANNOTATE_H
 
+#include "report/code.h"
 #include "report/report.h"
 
 /* A place in the source. */
@@ -60,13 +61,16 @@ struct annotate_site {
 	int64_t line;
 };
 
-/* Fails with ERR_NOTFOUND if nothing is selected. `only`, if not NULL, is the site whose code is
- * wanted. Release with annotation_release, also after a failure. */
-bool annotate(struct report_run *r, const struct annotate_site *only, struct annotation *out,
+struct annotate_params {
+	const struct annotate_site *only; /* whose code is wanted; NULL: of all */
+	const struct code_reader *code;	  /* NULL: files that mappings name are read */
+	bool is_by_samples; /* no code is read: of functions that binaries have other names for */
+};
+
+/* Fails with ERR_NOTFOUND if nothing is selected. Release with annotation_release, also after a
+ * failure. */
+bool annotate(struct report_run *r, const struct annotate_params *params, struct annotation *out,
 	      struct err *e);
-/* The same by samples alone, for functions that binaries know under other names. */
-bool annotate_samples(struct report_run *r, const struct annotate_site *only,
-		      struct annotation *out, struct err *e);
 void annotation_release(struct annotation *a);
 
 #endif

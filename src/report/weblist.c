@@ -292,7 +292,7 @@ static void write_page(struct page *p)
 static bool run(struct buf *out, struct report_run *r, struct err *e)
 {
 	struct page p = { .out = out, .r = r };
-	bool ok = annotate(r, NULL, &p.annotation, e);
+	bool ok = annotate(r, &(struct annotate_params){ 0 }, &p.annotation, e);
 
 	if (ok && (ok = sources_open(&p.sources, r, e))) {
 		write_page(&p);

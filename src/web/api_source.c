@@ -292,13 +292,14 @@ static void restrict_sources(struct listing *x)
 
 static bool annotate_any(struct listing *x, const struct source_call *call, struct err *e)
 {
-	const struct annotate_site *only = call->has_site ? &call->site : NULL;
-	bool ok = annotate(x->r, only, &x->annotation, e);
+	struct annotate_params params = { .only = call->has_site ? &call->site : NULL };
+	bool ok = annotate(x->r, &params, &x->annotation, e);
 
 	/* Of Go's generic functions the profile has shorter names than the binary. */
 	if (ok && !x->annotation.nfunctions) {
 		annotation_release(&x->annotation);
-		ok = annotate_samples(x->r, only, &x->annotation, e);
+		params.is_by_samples = true;
+		ok = annotate(x->r, &params, &x->annotation, e);
 	}
 	/* That a function is not called by one of its callers is an answer. */
 	return ok || (api_param(x->q, "root").n && e->kind == ERR_NOTFOUND);

@@ -1,23 +1,9 @@
 #include "server/names_child.h"
 
-#include <string.h>
-#include <sys/resource.h>
+#include "server/debug_child.h"
 
-#include "base/child.h"
-#include "store/store.h"
-#include "symbol/symbol.h"
-
-enum {
-	MAX_SECONDS = 60,
-	MAX_ANSWER = 32 << 20,
-	MAX_QUESTION = 256 << 20,
-	MAX_DATA_MB = 2048,
-};
 /* Where files are taken to be loaded; no linker links anything to there. */
 #define BIAS (UINT64_C(1) << 44)
-
-/* The first byte of an answer. */
-enum { ANSWER_NAMES = 'N', ANSWER_ERROR = 'E' };
 
 /* ---- the parent's side */
 
@@ -64,85 +50,24 @@ static struct profile question_of(const struct names_job *job, struct arena *a,
 	return p;
 }
 
-static bool read_answer(struct str answer, size_t n, struct arena *a, struct strings *strings,
-			struct profile *out, struct err *e)
-{
-	struct parse_params params = { .threads = 1 };
-
-	if (answer.n && answer.p[0] == ANSWER_ERROR) {
-		answer = str_from(answer, 1);
-		return err_set(e, ERR_FORMAT, "%.*s", STR_ARG(answer));
-	}
-	if (!answer.n || answer.p[0] != ANSWER_NAMES)
-		return err_set(e, ERR_IO, "it said nothing");
-	if (!profile_parse(out, a, strings, str_from(answer, 1), &params, e))
-		return false;
-	if (out->nlocations != n)
-		return err_set(e, ERR_FORMAT, "it said something else");
-	for (uint32_t i = 0; i < out->nlocations; i++)
-		if (out->locations[i].id != i + 1)
-			return err_set(e, ERR_FORMAT, "it said something else");
-	return true;
-}
-
 bool names_child_ask(const struct names_job *job, struct arena *a, struct strings *strings,
 		     struct profile *out, struct err *e)
 {
-	const char *id = str_dup(a, job->build_id);
-	const char *argv[] = { "kiln", "debuginfo", "names", job->path, id, NULL };
-	/* Nothing of ours: neither the agent (LD_PRELOAD) nor other servers to ask. */
-	const char *const environment[] = { "LC_ALL=C", NULL };
-	/* By its name, this program may be another one since it was upgraded, or none. */
-	struct child_params params = { .argv = argv,
-				       .path = job->program ? job->program : "/proc/self/exe",
-				       .environment = environment,
-				       .max_seconds = MAX_SECONDS,
-				       .max_output = MAX_ANSWER,
-				       .stop = job->stop };
+	struct debug_child child = { .program = job->program,
+				     .command = "names",
+				     .path = job->path,
+				     .build_id = job->build_id,
+				     .max_seconds = DEBUG_CHILD_SECONDS,
+				     .max_bytes = DEBUG_CHILD_BYTES,
+				     .stop = job->stop };
 	struct profile p = question_of(job, a, strings);
-	struct buf question = { 0 }, answer = { 0 };
-	bool ok;
 
-	profile_encode(&question, &p);
-	params.input = buf_view(&question);
-	ok = child_run(&params, &answer, e) ||
-	     err_wrap(e, "the program that reads debug information");
-	ok = ok && read_answer(buf_view(&answer), job->n, a, strings, out, e);
-	buf_release(&question);
-	buf_release(&answer);
-	return ok;
+	if (!debug_child_ask(&child, &p, a, strings, out, e))
+		return false;
+	return out->nlocations == job->n || err_set(e, ERR_FORMAT, "it said something else");
 }
 
 /* ---- the child's side */
-
-/* Memory, not time, is what hostile files take first. Sanitizers need more than that. */
-static void limit_myself(void)
-{
-	struct rlimit none = { 0, 0 }, cpu = { MAX_SECONDS, MAX_SECONDS };
-
-	setrlimit(RLIMIT_CORE, &none);
-	setrlimit(RLIMIT_CPU, &cpu);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	setrlimit(RLIMIT_DATA,
-		  &(struct rlimit){ (rlim_t)MAX_DATA_MB << 20, (rlim_t)MAX_DATA_MB << 20 });
-#endif
-}
-
-/* Of frames that are too many, those in the middle are left out: files may claim any number. */
-static void put_frames(struct profile_names *names, uint32_t location,
-		       const struct symbol_frame *frames, size_t n)
-{
-	struct symbol_frame some[STORE_MAX_FRAMES];
-
-	if (n > STORE_MAX_FRAMES) {
-		memcpy(some, frames, sizeof(some));
-		some[STORE_MAX_FRAMES - 1] = frames[n - 1];
-		frames = some;
-		n = STORE_MAX_FRAMES;
-	}
-	if (n)
-		profile_names_put(names, location, frames, n);
-}
 
 static void name_locations(struct arena *a, struct profile *p, struct symbolizer *s)
 {
@@ -159,53 +84,28 @@ static void name_locations(struct arena *a, struct profile *p, struct symbolizer
 
 		if (object_debug_address(o, &place, p->locations[i].address, &address, &ignored))
 			n = symbolizer_find(s, address, &frames);
-		put_frames(names, i, frames, n);
+		debug_child_put_frames(names, i, frames, n);
 	}
 	profile_names_end(names);
 }
 
-static bool answer(struct arena *a, struct strings *strings, const char *path, struct str build_id,
-		   struct str question, struct profile *p, struct err *e)
+static bool name_all(struct arena *a, struct profile *p, const char *path, struct str build_id,
+		     struct err *e)
 {
 	struct symbolizer_params params = { .detail = SYMBOL_FULL, .leave_unknown = true };
-	struct symbolizer *s;
-	bool ok;
+	struct symbolizer *s = symbolizer_open(path, &params, e);
+	bool ok = s && debug_child_check(symbolizer_object(s), build_id, e);
 
-	if (!profile_read(p, a, strings, question, MAX_QUESTION, e))
-		return false;
-	for (uint32_t i = 0; i < p->nlocations; i++)
-		if (p->locations[i].mapping == NONE)
-			return err_set(e, ERR_FORMAT, "location %u has no mapping", i);
-	s = symbolizer_open(path, &params, e);
-	if (!s)
-		return false;
-	ok = str_eq(symbolizer_object(s)->build_id, build_id) ||
-	     err_set(e, ERR_NOTFOUND, "it is of another build: %.*s",
-		     STR_ARG(symbolizer_object(s)->build_id));
 	if (ok) {
 		name_locations(a, p, s);
 		profile_demangle(a, p, DEMANGLE_DEFAULT, false);
 	}
-	symbolizer_close(s);
+	if (s)
+		symbolizer_close(s);
 	return ok;
 }
 
 void names_child_answer(const char *path, struct str build_id, struct str question, struct buf *out)
 {
-	struct arena a = { 0 };
-	struct strings strings;
-	struct profile p;
-	struct err e;
-
-	limit_myself();
-	strings_init(&strings);
-	if (answer(&a, &strings, path, build_id, question, &p, &e)) {
-		buf_char(out, ANSWER_NAMES);
-		profile_encode(out, &p);
-	} else {
-		buf_char(out, ANSWER_ERROR);
-		buf_puts(out, e.text);
-	}
-	strings_release(&strings);
-	arena_release(&a);
+	debug_child_answer(name_all, path, build_id, question, out);
 }

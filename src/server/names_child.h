@@ -1,4 +1,4 @@
-/* names_child.h - the child that reads debug information; see names.h.
+/* names_child.h - names of places, from the child that reads debug information; see debug_child.h.
  *
  * It gets a profile that has no samples: locations whose mappings say where in the file they are.
  * It answers with the same profile, whose locations have names, or with what went wrong.

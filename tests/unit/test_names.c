@@ -59,7 +59,7 @@ static void answer(const char *path, struct str question, struct buf *out)
 			put_name(names, i, path, at);
 	}
 	profile_names_end(names);
-	buf_char(out, 'N');
+	buf_char(out, 'P');
 	profile_encode(out, &p);
 	strings_release(&strings);
 	arena_release(&a);

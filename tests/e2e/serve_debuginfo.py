@@ -15,7 +15,8 @@ import subprocess
 import time
 import urllib.parse
 
-from serve_lib import KILN, TMP, Server, check, cli, done, equal, field, raw
+from serve_lib import KILN, TMP, Server, check, cli, done, equal, raw
+from serve_native import addresses, build_id, code_segment, content, native, path, run, settle, upload
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AGENT = next((p for p in (os.path.join(os.path.dirname(KILN), "libkiln.so"), os.path.join(HERE, "../../build/libkiln.so"))
@@ -44,13 +45,8 @@ int main(int argc, char **argv)
 	printf("%u\n", s);
 }
 """
-START = 0x7f1234500000
 ROLES = {"reader": "read", "writer": "write", "boss": "admin,read,write"}
 SECRETS = {name: name + "-0123456789abcdef0123" for name in ROLES}
-
-
-def run(*args, **kw):
-    return subprocess.run(args, check=True, capture_output=True, text=True, **kw).stdout
 
 
 def build():
@@ -64,62 +60,6 @@ def build():
     with open(TMP + "/bare.c", "w") as f:
         f.write("void _start(void) { for (;;) ; }\n")
     run("gcc", "-nostdlib", "-static", "-s", "-Wl,--build-id=sha1", "-o", "bare", "bare.c", cwd=TMP)
-
-
-def path(name):
-    return os.path.join(TMP, name)
-
-
-def content(name):
-    with open(path(name), "rb") as f:
-        return f.read()
-
-
-def build_id(name):
-    return re.search(r"Build ID: (\w+)", run("readelf", "-n", path(name)))[1]
-
-
-def addresses():
-    """Some of price and of main, as they are in the file."""
-    out = []
-    for line in run("nm", "-S", "--defined-only", path("shop.full")).splitlines():
-        parts = line.split()
-        if len(parts) == 4 and re.search(r"price|^main$", parts[3]):
-            start, size = int(parts[0], 16), int(parts[1], 16)
-            out += range(start, start + size, 3)
-    return sorted(out)
-
-
-def code_segment(binary):
-    """Offset, address, bytes."""
-    for line in run("readelf", "-lW", path(binary)).splitlines():
-        parts = line.split()
-        if parts[:1] == ["LOAD"] and "R E" in line:
-            return int(parts[1], 16), int(parts[2], 16), int(parts[4], 16)
-
-
-def native(file="/srv/shop", id_=None, which=None, time_ns=0, binary="shop.full"):
-    """A profile of the program, without names: each address once."""
-    offset, vaddr, size = code_segment(binary)
-    limit = START + (size + 4095) // 4096 * 4096
-    strings = ["", "samples", "count", "cpu", "nanoseconds", file, build_id(binary) if id_ is None else id_]
-    out = field(1, field(1, 1) + field(2, 2)) + field(1, field(1, 3) + field(2, 4))
-    out += field(3, field(1, 1) + field(2, START) + field(3, limit) + field(4, offset) + field(5, 5) + field(6, 6))
-    for i, a in enumerate(which or addresses()):
-        out += field(2, field(1, i + 1) + field(2, 1) + field(2, 10000000 + i))
-        out += field(4, field(1, i + 1) + field(2, 1) + field(3, START + a - vaddr))
-    out += b"".join(field(6, s.encode()) for s in strings) + field(9, time_ns or time.time_ns())
-    return gzip.compress(out, 1)
-
-
-def settle(server, service):
-    """Slow machines take longer than a question waits for names."""
-    until = time.time() + 60
-    while time.time() < until:
-        why = server.get("/api/1/unnamed", service=service, type="cpu")[1]
-        if all(b["state"] != "pending" for b in why["binaries"]):
-            return
-        time.sleep(.05)
 
 
 def merged(server, **params):
@@ -162,10 +102,6 @@ def push(server, **kw):
     got = server.push(native(**kw), service="shop", type="cpu")
     assert isinstance(got, dict), got
     return got["id"]
-
-
-def upload(server, *files, ok=True):
-    return cli("debuginfo", "upload", "--to", server.url, *(path(f) for f in files), ok=ok)
 
 
 # ---- checks

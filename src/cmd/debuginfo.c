@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cmd/args.h"
 #include "cmd/cmd.h"
+#include "server/code_child.h"
 #include "server/debuginfo.h"
 #include "server/names_child.h"
 
@@ -173,9 +174,12 @@ static int run_delete(const struct debuginfo_client *c, int argc, char **argv)
 	return status;
 }
 
-/* ---- names: what the server starts, names_child.h */
+/* ---- what the server starts, debug_child.h */
 
-static int run_names(const char *path, const char *build_id)
+typedef void child_answer(const char *path, struct str build_id, struct str question,
+			  struct buf *out);
+
+static int run_child(child_answer *answer, const char *path, const char *build_id)
 {
 	struct buf question = { 0 }, out = { 0 };
 	ssize_t n;
@@ -187,7 +191,7 @@ static int run_names(const char *path, const char *build_id)
 		else if (errno != EINTR)
 			break;
 	}
-	names_child_answer(path, str_of(build_id), buf_view(&question), &out);
+	answer(path, str_of(build_id), buf_view(&question), &out);
 	buf_release(&question);
 	return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 }
@@ -258,7 +262,9 @@ int cmd_debuginfo(int argc, char **argv)
 		return print_and_exit(&out, STDOUT_FILENO, EXIT_SUCCESS);
 	}
 	if (strcmp(what, "names") == 0 && argc == 4)
-		return run_names(argv[2], argv[3]);
+		return run_child(names_child_answer, argv[2], argv[3]);
+	if (strcmp(what, "code") == 0 && argc == 4)
+		return run_child(code_child_answer, argv[2], argv[3]);
 	if (strcmp(what, "--help") == 0 || strcmp(what, "-help") == 0 || strcmp(what, "-h") == 0)
 		return print_usage();
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)

@@ -13,6 +13,9 @@
 
 enum { DEBUG_CHILD_SECONDS = 60, DEBUG_CHILD_BYTES = 32 << 20 };
 
+/* One without anything in it, for a question or an answer. */
+struct profile debug_child_profile(struct arena *a, struct strings *strings);
+
 struct debug_child {
 	const char *program; /* NULL: this one */
 	const char *command; /* of kiln debuginfo, followed by the file and its build id */

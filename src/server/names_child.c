@@ -24,11 +24,8 @@ static bool same_mapping(const struct mapping *x, const struct mapping *y)
 static struct profile question_of(const struct names_job *job, struct arena *a,
 				  struct strings *strings)
 {
-	struct profile p = { .strings = strings };
+	struct profile p = debug_child_profile(a, strings);
 
-	p.types = arena_new(a, struct value_type);
-	p.types[0].type = p.types[0].unit = strings_add(strings, STR("none"));
-	p.ntypes = 1;
 	p.mappings = arena_many(a, job->n + 1, struct mapping);
 	p.locations = arena_many(a, job->n + 1, struct location);
 	for (size_t i = 0; i < job->n; i++) {

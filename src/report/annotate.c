@@ -391,7 +391,9 @@ static bool is_elsewhere(struct annotator *x, const struct location *l)
 	b = &x->binaries[l->mapping];
 	if (b->state == UNTRIED)
 		b->state = code->has(code->ctx, x->r->p, m) ? ELSEWHERE : MISSING;
-	return b->state == ELSEWHERE && l->address >= m->start && l->address < m->limit;
+	/* Where mappings say nothing, addresses are the binary's own. */
+	return b->state == ELSEWHERE &&
+	       (!m->limit || (l->address >= m->start && l->address < m->limit));
 }
 
 /* Can the code at this address be shown? */
@@ -515,7 +517,8 @@ static void read_mapping(struct annotator *x, uint32_t mapping, const struct hot
 				   .mapping = &x->r->p->mappings[mapping],
 				   .ranges = wanted,
 				   .style = x->r->params->asm_style,
-				   .stop = x->r->params->stop };
+				   .stop = x->r->params->stop,
+				   .warnings = x->params->warnings };
 	struct last_frames last = { 0 };
 	struct code code = { 0 };
 

@@ -64,6 +64,7 @@ struct annotate_site {
 struct annotate_params {
 	const struct annotate_site *only; /* whose code is wanted; NULL: of all */
 	const struct code_reader *code;	  /* NULL: files that mappings name are read */
+	struct buf *warnings;		  /* of the reader; or NULL */
 	bool is_by_samples; /* no code is read: of functions that binaries have other names for */
 };
 

@@ -19,6 +19,7 @@ struct code_question {
 	size_t n;
 	struct asm_style style;
 	const atomic_bool *stop; /* or NULL */
+	struct buf *warnings;	 /* or NULL: gets lines */
 };
 
 struct code_instruction {

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Text that is kept because it may be asked for again. */
 #define CACHE_MAX_BYTES (256 << 20)
 
 bool sources_open(struct sources *s, const struct report_run *r, struct err *e)
 {
 	*s = (struct sources){ .params = { .trim_path = r->params->trim_path,
-					   .source_path = r->params->source_path } };
+					   .source_path = r->params->source_path },
+			       .max_bytes = CACHE_MAX_BYTES };
 	if (!s->params.source_path[0]) {
 		char *cwd = getcwd(NULL, 0);
 
@@ -59,7 +59,7 @@ const struct source *sources_find(struct sources *s, struct str path)
 
 	if (source->is_read)
 		return source;
-	if (s->bytes > CACHE_MAX_BYTES) {
+	if (s->bytes > s->max_bytes) {
 		arena_release(&s->arena);
 		memset(s->all, 0, s->nall * sizeof(*s->all));
 		s->bytes = 0;

@@ -18,8 +18,9 @@ struct sources {
 	struct source *all; /* by path */
 	size_t nall;
 	struct arena arena;
-	size_t bytes;
-	/* May the file be shown? NULL: all may. Set after sources_open. */
+	size_t bytes, max_bytes; /* of text that is kept because it may be asked for again */
+	/* May the file be shown? NULL: all may. This and max_bytes may be set after sources_open.
+	 */
 	bool (*allows)(const void *ctx, struct str path);
 	const void *allows_ctx;
 };

@@ -16,6 +16,7 @@ enum {
 	MAX_WAITING = 16, /* of the threads that run handlers */
 	MAX_WAITING_HASHERS = 4,
 	MAX_WAITING_LARGE = 8,
+	MAX_WAITING_CODE = 4,
 	SCRAPES_SHARE = 4, /* of the requests' memory */
 	MIN_MEMORY = 64 << 20,
 	MMAP_BYTES = 256 << 10,
@@ -61,6 +62,7 @@ struct limits *limits_new(const struct server_options *o, void (*log)(void *ctx,
 	l->turns = turns_new(queries, MAX_WAITING);
 	l->hashing = turns_new(HASHERS, MAX_WAITING_HASHERS);
 	l->large = turns_new(cores > 1 ? cores / 2 : 1, MAX_WAITING_LARGE);
+	l->code = turns_new(1, MAX_WAITING_CODE);
 	l->unread = holds_new();
 	l->max_unread = l->memory.total / 8;
 	l->rates = rates_new((double)o->rate_profiles, (double)o->rate_bytes);
@@ -77,6 +79,7 @@ void limits_free(struct limits *l)
 	turns_free(l->turns);
 	turns_free(l->large);
 	turns_free(l->hashing);
+	turns_free(l->code);
 	holds_free(l->unread);
 	rates_free(l->rates);
 	refusals_free(l->refusals);

@@ -16,6 +16,7 @@ struct limits {
 	struct turns *turns;   /* of queries */
 	struct turns *hashing; /* of passwords */
 	struct turns *large;   /* profiles that are being read */
+	struct turns *code;    /* children that read instructions */
 	struct holds *unread;  /* bytes of answers that have not been read */
 	uint64_t max_unread;   /* of a client */
 	struct rates *rates;

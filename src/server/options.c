@@ -6,6 +6,7 @@
 #include "server/keep_rules.h"
 #include "server/owners.h"
 #include "server/webhook.h"
+#include "symbol/symbol.h"
 
 #define OPTION_SECOND INT64_C(1000000000)
 #define OPTION_MINUTE (60 * OPTION_SECOND)
@@ -91,5 +92,7 @@ bool server_options_check(const struct server_options *o, struct err *e)
 		return err_wrap(e, "--webhook");
 	if (!cors_check(str_of(o->cors_origins), e))
 		return err_wrap(e, "--cors-origins");
+	if (!source_beneath_check(o->source_path, e))
+		return err_wrap(e, "--source-path");
 	return check_rules(o, e) && check_owners(o, e) && check_signs(o, e);
 }

@@ -6,6 +6,7 @@
 #include "server/viewer.h"
 
 #include "server/api1_params.h"
+#include "server/code.h"
 #include "server/gate.h"
 #include "server/limits.h"
 #include "server/routes.h"
@@ -209,14 +210,30 @@ static void give(void *server, uint64_t bytes)
 	budget_give(&((struct server *)server)->limits->memory, bytes);
 }
 
+static bool take_listing(void *server, struct http_call *http, struct http_reply *reply)
+{
+	struct call c = { .server = server, .http = http, .reply = reply, .arena = &http->arena };
+
+	return gate_take(&c, code_listing_bytes(server));
+}
+
 void viewer_open(struct server *s)
 {
+	enum { SOURCES_PART = 4 }; /* of a listing's memory */
 	struct budget *memory = &s->limits->memory;
 	uint64_t answers = memory->total / ANSWERS_PART;
 
 	memory->total -= answers; /* for good: no request runs yet */
 	s->site = web_site_new(&(struct web_source){
-		.load = load, .give = give, .ctx = s, .answer_bytes = (size_t)answers });
+		.load = load,
+		.give = give,
+		.ctx = s,
+		.answer_bytes = (size_t)answers,
+		.take_listing = take_listing,
+		.code = code_reader_of(s),
+		.source_path = s->options->source_path,
+		.source_bytes = (size_t)code_listing_bytes(s) / SOURCES_PART,
+	});
 }
 
 /* ---- pages */

@@ -329,6 +329,8 @@ static int find_beneath(struct str path, const char *places, struct err *e)
 		fd = open_at_place(&s, text, path);
 	if (fd < 0 && s.refused)
 		err_set(e, ERR_NOTFOUND, "%.*s is not shown: %s", STR_ARG(path), s.refused);
+	else if (fd < 0 && !*places)
+		err_set(e, ERR_NOTFOUND, "no directories are given to look in");
 	else if (fd < 0)
 		err_set(e, ERR_NOTFOUND, "%.*s is not below %s", STR_ARG(path), places);
 	buf_release(&s.name);

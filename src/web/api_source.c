@@ -282,7 +282,14 @@ static bool is_named_here(const void *ctx, struct str path)
 
 static void restrict_sources(struct listing *x)
 {
+	const struct web_source *part = &x->q->site->source;
+
 	x->sources.params.is_confined = true;
+	if (part->load) {
+		x->sources.params.beneath = part->source_path;
+		x->sources.params.max_bytes = x->sources.max_bytes = part->source_bytes;
+		return;
+	}
 	x->first = profiles_hold(&x->q->site->profiles, 0);
 	if (x->first == x->q->profile)
 		return;
@@ -292,7 +299,10 @@ static void restrict_sources(struct listing *x)
 
 static bool annotate_any(struct listing *x, const struct source_call *call, struct err *e)
 {
-	struct annotate_params params = { .only = call->has_site ? &call->site : NULL };
+	const struct web_source *part = &x->q->site->source;
+	struct annotate_params params = { .only = call->has_site ? &call->site : NULL,
+					  .code = part->load ? &part->code : NULL,
+					  .warnings = &x->q->warnings };
 	bool ok = annotate(x->r, &params, &x->annotation, e);
 
 	/* Of Go's generic functions the profile has shorter names than the binary. */
@@ -336,7 +346,7 @@ static bool take_paths(struct api_call *q, struct err *e)
 	static const char *const names[] = { "source_path", "trim_path" };
 	const struct option_table *table = analyze_option_table();
 
-	if (!q->site->is_loopback_only)
+	if (!q->site->is_loopback_only || q->site->source.load)
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct str value = api_param(q, names[i]);
@@ -346,6 +356,14 @@ static bool take_paths(struct api_call *q, struct err *e)
 			return err_wrap(e, "error setting config field %s", names[i]);
 	}
 	return true;
+}
+
+static bool take_memory(struct api_call *q, struct err *e)
+{
+	const struct web_source *part = &q->site->source;
+
+	return !part->load || part->take_listing(part->ctx, q->http, q->reply) ||
+	       err_set(e, ERR_LIMIT, "max-memory");
 }
 
 bool api_source(struct api_call *q, struct buf *out, struct err *e)
@@ -365,7 +383,8 @@ bool api_source(struct api_call *q, struct buf *out, struct err *e)
 	} else if (f.n) {
 		pattern = str_dup(q->a, f);
 	}
-	if (!take_paths(q, e) || !api_report(q, s, &report_source_lines, pattern, &call, out, e))
+	if (!take_paths(q, e) || !take_memory(q, e) ||
+	    !api_report(q, s, &report_source_lines, pattern, &call, out, e))
 		return false;
 	api_put_warnings(q, out);
 	buf_puts(out, "}\n");

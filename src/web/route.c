@@ -26,6 +26,7 @@ enum {
 	NAMED = 8,  /* tells of those that it names, if they come from a source */
 	LOCAL = 16, /* has to do with this machine, or changes something: not as a part of others */
 	SIDES = 32, /* may compare: tb is the time of side a, tm then that of side b */
+	FILES = 64, /* shows files, which come and go while a part of others runs */
 };
 
 static const struct route {
@@ -41,7 +42,7 @@ static const struct route {
 	{ "api/v1/function", "GET", api_function, PROFILE | KEPT },
 	{ "api/v1/graph", "GET", api_graph, PROFILE | KEPT },
 	{ "api/v1/peek", "GET", api_peek, PROFILE | KEPT },
-	{ "api/v1/source", "GET", api_source, PROFILE | KEPT | LOCAL },
+	{ "api/v1/source", "GET", api_source, PROFILE | KEPT | FILES },
 	{ "api/v1/labels", "GET", api_labels, PROFILE | KEPT },
 	{ "api/v1/heat", "GET", api_heat, PROFILE | KEPT },
 	{ "api/v1/chart", "GET", api_chart, PROFILE },
@@ -368,7 +369,7 @@ static void serve_route(struct site *site, struct http_call *call, struct http_r
 			      .options = site->params.c->options,
 			      .type = "application/json" };
 
-	if (route->flags & KEPT)
+	if (route->flags & KEPT && !(route->flags & FILES && site->source.load))
 		q.key = answer_key(&q);
 	if (!reply_kept(&q))
 		run_route(&q, route);
@@ -407,7 +408,8 @@ void site_handle(void *ctx, struct http_call *call, struct http_reply *reply)
 	path = str_from(path, UI.n);
 	route = find_route(path, call->method, &has_path);
 	if (route && (route->flags & LOCAL) && site->source.load)
-		reply_error(reply, 403, "this server shows no files, and takes no profiles here");
+		reply_error(reply, 403,
+			    "this server takes no profiles here, and keeps no settings");
 	else if (route)
 		serve_route(site, call, reply, route);
 	else if (has_path ||

@@ -8,6 +8,7 @@
 
 #include "analyze/analyze.h"
 #include "http/server.h"
+#include "report/code.h"
 
 struct web_params {
 	const struct command_line *c;
@@ -39,9 +40,16 @@ struct web_source {
 	void (*give)(void *ctx, uint64_t bytes);
 	void *ctx;
 	size_t answer_bytes; /* of answers that are kept for who asks again */
+	/* For listings of code and sources. May memory be taken for one, until the request's end?
+	 * If not, it has replied. */
+	bool (*take_listing)(void *ctx, struct http_call *call, struct http_reply *reply);
+	struct code_reader code;
+	const char *source_path; /* sources are shown from below these: source_params.beneath */
+	size_t source_bytes;	 /* of sources, and of one */
 };
 
-/* It shows profiles, and nothing else: no files of this machine, no settings, no uploads. */
+/* It shows profiles, their code and sources, and nothing else: no other files of this machine, no
+ * settings, no uploads. */
 struct site *web_site_new(const struct web_source *source);
 void web_site_free(struct site *s);
 /* Answers what is below /ui/. */

@@ -131,7 +131,7 @@ def explains_wrong_selections():
 
 def has_no_files():
     a = urllib.parse.urlencode({"a": selection()})
-    for method, path in (("GET", "api/v1/source?fn=parse&" + a), ("POST", "api/v1/profiles"), ("POST", "api/v1/profiles?url=http://127.0.0.1:1/"),
+    for method, path in (("POST", "api/v1/profiles"), ("POST", "api/v1/profiles?url=http://127.0.0.1:1/"),
                          ("DELETE", "api/v1/profiles?id=0"), ("POST", "api/v1/subtract?" + a), ("POST", "api/v1/saveconfig?config=x"),
                          ("POST", "saveconfig?config=x"), ("DELETE", "deleteconfig?config=x")):
         status, _, _ = server.ask("/ui/" + path, method)

@@ -56,9 +56,6 @@ const TABS = [
 // What a single file has the data for.
 const FILE_PAGES = ["flamegraph", "top", "tree", "labels"];
 
-// What a part of another server has no files for.
-const LOCAL_PAGES = ["source"];
-
 class App extends Frame {
 	constructor(meta) {
 		super(PAGES);
@@ -74,7 +71,7 @@ class App extends Frame {
 
 	shownTabs() {
 		return TABS.filter(([page]) =>
-			isSingleFile() ? FILE_PAGES.includes(page) : page === "timeline" ? this.ctx.profile?.ticks : !this.meta.home || !LOCAL_PAGES.includes(page)
+			isSingleFile() ? FILE_PAGES.includes(page) : page !== "timeline" || this.ctx.profile?.ticks
 		);
 	}
 
@@ -242,8 +239,8 @@ class App extends Frame {
 				key: "w",
 				run: () => ctx.go("sandwich", { fn: fn[0], z: null, x: null }),
 			},
-			!isGroup && !this.meta.home && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
-			!isGroup && !this.meta.home && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
+			!isGroup && { label: "Source", key: "s", run: () => ctx.go("source", { fn: fn[0] }) },
+			!isGroup && { label: "Assembly", key: "d", run: () => ctx.go("disasm", { fn: fn[0] }) },
 			editor && { label: editor.textContent, url: editor.href, run: () => editor.click() },
 			{ separator: true },
 			{ label: "Focus", key: "f", run: () => this.addFilter("f", exact) },

@@ -233,7 +233,7 @@ function mountSource(el, ctx) {
 		shown.forEach((row, i) => { row.arrows = arrows[i]; });
 		machine = new VirtualTable(panes, ctx, {
 			label: `Instructions of ${entry.function[1]}`, file: "disasm", fixed: true, rowClass,
-			empty: "No instructions: the binary is not here, or another one.",
+			empty: ctx.meta.home ? "No instructions: the server does not have the binary, which kiln debuginfo upload sends." : "No instructions: the binary is not here, or another one.",
 			columns: [{ key: "address", title: "Address", number: true, width: 104, get: row => row.address || row.key || "" }, ...costColumns(entry),
 				{ key: "jumps", title: "Jumps", hint: "Enter follows a jump", width: 72, get: row => row.arrows, mark: () => "code jumps",
 					render: (cell, row) => cell.append(h("span", { "aria-hidden": "true" }, row.arrows)) },
@@ -277,6 +277,10 @@ function mountSource(el, ctx) {
 		ctx.announce(`Line ${items[at].n}: self ${ctx.format(items[at].flat, top.unit)}, total ${ctx.format(items[at].cum, top.unit)}`);
 	}
 
+	/** Of a server that is not this person's: what whoever runs it can do. */
+	const serverHint = () => h("p", null, "A server shows sources from below the directories that it is started with: ", h("code", null, "kiln serve --source-path /src"),
+		", or ", h("code", null, "/build=/src"), " if its names begin with another one.");
+
 	function missingNote(entry) {
 		const field = (name, label, hint) => h("label", { class: "field" }, h("span", null, label),
 			h("input", { type: "text", name, value: ctx.state[name] || "", placeholder: hint, spellcheck: "false" }));
@@ -288,7 +292,7 @@ function mountSource(el, ctx) {
 		return pageNote("The source is not here", h("p", null, "Wanted: ", h("code", null, cleanName(entry.file || "(no file name in the profile)"))),
 			entry.tried?.length ? [h("p", null, "Looked for:"), h("ul", null, entry.tried.map(path => h("li", null, h("code", null, cleanName(path)))))] : null,
 			entry.binary ? h("p", null, "Binary: ", h("code", null, cleanName(entry.binary)), entry.build_id ? [", build ID ", h("code", null, cleanName(entry.build_id))] : null) : null,
-			entry.file ? form : null);
+			!entry.file ? null : ctx.meta.home ? serverHint() : form);
 	}
 
 	function showFunction() {
@@ -315,6 +319,8 @@ function mountSource(el, ctx) {
 		rows = sourceRows(entry, opened);
 		if (!entry.path_found)
 			notes.append(missingNote(entry));
+		if (ctx.meta.home && mode !== "off" && answer.warnings.length)
+			notes.append(pageNote("Not all instructions are here", answer.warnings.map(line => h("p", null, cleanName(line, 400)))));
 		sourceTable(entry, mode === "inline");
 		if (mode === "beside")
 			machineTable(entry);

@@ -43,6 +43,7 @@ struct hot_sum {
 	uint32_t name, unit;	       /* strings: of the sample type */
 	double total;		       /* of all functions */
 	uint64_t nprofiles, ntyped;    /* all; those whose values are in it (kind.h) */
+	double rounds;		       /* of gauges: how often each process told (rounds.h) */
 	int64_t first, last, duration; /* times of profiles; what they took together */
 	struct hot_seen seen;	       /* of an open window */
 	uint64_t generation;	       /* of names (naming.h): good as long as that, or HOT_EVER */

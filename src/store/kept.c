@@ -201,20 +201,35 @@ static bool is_usable(struct store *s)
 
 /* ---- sums */
 
-/* Those without a name were written before there were any: they are made again. */
+/* Those without a name were written before there were any, or rounds: they are made again. */
 enum { HAS_TYPE = 1, IS_GAUGE = 2, HAS_NAMER = 4, IS_OPEN = 8, HAS_NAME = 16 };
+
+static void put_double(struct buf *out, double number)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &number, sizeof(bits));
+	put_number(out, bits);
+}
+
+static double get_double(struct reader *r)
+{
+	uint64_t bits = get_number(r);
+	double number;
+
+	memcpy(&number, &bits, sizeof(number));
+	return number;
+}
 
 static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p)
 {
 	size_t begin = seal_begin(out);
 	struct str unit = hot_text(&s->hot, p->sum.unit), name = hot_text(&s->hot, p->sum.name);
-	uint64_t total;
 
-	memcpy(&total, &p->sum.total, sizeof(total));
 	put_number(out, (p->sum.has_type ? HAS_TYPE : 0) | (p->sum.is_gauge ? IS_GAUGE : 0) |
 				(s->namer ? HAS_NAMER : 0) | (p->key.is_open ? IS_OPEN : 0) |
 				HAS_NAME);
-	put_number(out, total);
+	put_double(out, p->sum.total);
 	put_number(out, p->sum.nprofiles);
 	put_signed(out, p->sum.first);
 	put_signed(out, p->sum.last);
@@ -230,6 +245,8 @@ static void put_sum(struct buf *out, struct store *s, const struct hot_packed *p
 		put_signed(out, p->sum.seen.last_row);
 		put_signed(out, p->sum.seen.last_time);
 	}
+	if (p->sum.is_gauge)
+		put_double(out, p->sum.rounds);
 	seal_end(out, begin, STR(""), p->data, LEVEL, NULL);
 }
 
@@ -240,13 +257,10 @@ struct sum_type {
 static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, struct sum_type *type,
 		    unsigned *kind, struct err *e)
 {
-	uint64_t total;
-
 	if (!seal_open(s, data, e))
 		return false;
 	*kind = (unsigned)get_below(&s->head, 2 * HAS_NAME);
-	total = get_number(&s->head);
-	memcpy(&p->sum.total, &total, sizeof(total));
+	p->sum.total = get_double(&s->head);
 	p->sum.has_type = *kind & HAS_TYPE;
 	p->sum.is_gauge = *kind & IS_GAUGE;
 	p->sum.nprofiles = get_number(&s->head);
@@ -265,7 +279,9 @@ static bool get_sum(struct sealed *s, struct str data, struct hot_packed *p, str
 		p->sum.seen.last_row = get_signed(&s->head);
 		p->sum.seen.last_time = get_signed(&s->head);
 	}
-	if (s->head.is_bad || !seal_unpack(s, e))
+	if ((*kind & HAS_NAME) && (*kind & IS_GAUGE))
+		p->sum.rounds = get_double(&s->head);
+	if (s->head.is_bad || !(p->sum.rounds >= 0) || !seal_unpack(s, e))
 		return err_set(e, ERR_FORMAT, "head of a sum is damaged");
 	p->data = (struct str){ (const char *)s->dense.p, (size_t)(s->dense.end - s->dense.p) };
 	return true;

@@ -340,7 +340,9 @@ struct store_top_row {
 	struct str function, file, module, by;
 	int64_t flat, cum; /* of groups no cum: 0 */
 	/* A second, as far as can be told (running.h): CPU seconds in a second, if it is CPU time.
-	 * And how much more that is in the second half of the time than in the first. */
+	 * And how much more that is in the second half of the time than in the first. Of gauges
+	 * there are no rates: it is what there is at a time, as are flat and cum. Instances and
+	 * services are added, each averaged over the time in which its service was there. */
 	double rate, trend;
 	uint64_t nservices;
 	struct store_top_part *parts; /* in any order */
@@ -351,6 +353,7 @@ struct store_top {
 	size_t n, nall; /* shown, and of all */
 	int64_t total;
 	double rate; /* of all */
+	bool is_gauge;
 	struct str unit;
 	uint64_t nprofiles, nservices;
 	int64_t from, to;

@@ -44,7 +44,7 @@ static void add_locals(struct top_part *p, bool is_late, double ratio)
 	}
 }
 
-static uint32_t group_of(struct top_part *p, uint32_t function)
+uint32_t top_key_of(struct top_part *p, uint32_t function)
 {
 	struct hot_groups *g = &p->groups;
 	struct hot *hot = p->t->hot;
@@ -65,27 +65,28 @@ static uint32_t group_of(struct top_part *p, uint32_t function)
 }
 
 struct weight_key {
-	const struct top_part *p;
+	const struct top_weights *weights;
 	uint32_t key, by;
 };
 
 static bool same_weight(const void *ctx, uint32_t index)
 {
 	const struct weight_key *k = ctx;
-	const struct top_weight *w = &k->p->weights.at[index];
+	const struct top_weight *w = &k->weights->at.at[index];
 
 	return w->key == k->key && w->by == k->by;
 }
 
-static struct top_weight *weight_of(struct top_part *p, uint32_t key, uint32_t by)
+struct top_weight *top_weight_of(struct top_part *p, struct top_weights *weights, uint32_t key,
+				 uint32_t by)
 {
-	struct weight_key k = { p, key, by };
+	struct weight_key k = { weights, key, by };
 	uint64_t hash = hash_mix(p->t->hot->seed, (uint64_t)key << 32 | by);
-	uint32_t i = map_put(&p->map, hash, p->weights.n, same_weight, &k);
+	uint32_t i = map_put(&weights->map, hash, weights->at.n, same_weight, &k);
 
-	if (i == p->weights.n)
-		vec_push(&p->weights, (struct top_weight){ .key = key, .by = by });
-	return &p->weights.at[i];
+	if (i == weights->at.n)
+		vec_push(&weights->at, (struct top_weight){ .key = key, .by = by });
+	return &weights->at.at[i];
 }
 
 struct share_key {
@@ -101,45 +102,51 @@ static bool same_share(const void *ctx, uint32_t index)
 	return x->key == y->key && x->by == y->by && x->ctx == y->ctx;
 }
 
-static void add_share(struct top_part *p, struct top_weight *w, void *ctx, double ran, double cum)
+static void keep_share(struct top_part *p, struct top_weight *w, const struct top_share *x)
 {
-	struct top_share like = { .key = w->key, .by = w->by, .ctx = ctx, .next = w->shares };
+	struct top_share like = { .key = w->key, .by = w->by, .ctx = x->ctx, .next = w->shares };
 	struct share_key key = { p, &like };
 	uint64_t hash = hash_mix(hash_mix(p->t->hot->seed, (uint64_t)w->key << 32 | w->by),
-				 (uint64_t)(uintptr_t)ctx);
+				 (uint64_t)(uintptr_t)x->ctx);
 	uint32_t i = map_put(&p->share_map, hash, p->shares.n, same_share, &key);
 
 	if (i == p->shares.n) {
 		vec_push(&p->shares, like);
 		w->shares = i + 1;
 	}
-	p->shares.at[i].ran += ran;
-	p->shares.at[i].cum += cum;
+	p->shares.at[i].ran += x->ran;
+	p->shares.at[i].cum += x->cum;
 }
 
-/* What services of one kind have of it. Shares are only kept once there are several. */
-static void add_ran(struct top_part *p, struct top_weight *w, void *ctx, double ran, double cum)
+void top_share(struct top_part *p, struct top_weight *w, const struct top_share *x)
 {
+	double ran = x->ran, cum = x->cum; /* x may be one that moves */
+
 	if (!w->ctx)
-		w->ctx = ctx;
-	else if (!w->shares && w->ctx != ctx)
-		add_share(p, w, w->ctx, w->ran, w->cum);
+		w->ctx = x->ctx;
+	else if (!w->shares && w->ctx != x->ctx)
+		keep_share(p, w,
+			   &(struct top_share){ .ctx = w->ctx, .ran = w->ran, .cum = w->cum });
 	if (w->shares)
-		add_share(p, w, ctx, ran, cum);
+		keep_share(p, w, x);
 	w->ran += ran;
 	w->cum += cum;
 }
 
 /* What a series has of one value of `by`. */
-static void flush_locals(struct top_part *p, const struct picked *series, uint32_t by, double whole)
+static void add_counts(struct top_part *p, const struct picked *series, uint32_t by, double whole)
 {
 	for (size_t i = 0; i < p->locals.n; i++) {
 		const struct top_local *l = &p->locals.at[i];
-		struct top_weight *w = weight_of(p, group_of(p, l->function), by);
+		struct top_weight *w =
+			top_weight_of(p, &p->weights, top_key_of(p, l->function), by);
 
-		*slot_of(p, l->function) = 0;
 		w->flat += l->flat;
-		add_ran(p, w, p->ctx, l->flat * whole, p->t->params->group ? 0 : l->cum);
+		top_share(p, w,
+			  &(struct top_share){ .ctx = p->ctx,
+					       .ran = l->flat * whole,
+					       .cum = p->t->params->group ? 0 : l->cum });
+		w->early += (l->flat - l->late) * whole;
 		w->late += l->late * whole;
 		/* Of groups, what is only called does not count. */
 		if (p->t->params->group && l->flat == 0)
@@ -147,7 +154,6 @@ static void flush_locals(struct top_part *p, const struct picked *series, uint32
 		w->nservices += w->service != series->service;
 		w->service = series->service;
 	}
-	p->locals.n = 0;
 }
 
 /* ---- kinds of values */
@@ -215,7 +221,20 @@ static double whole_of(struct running *r)
 	return whole;
 }
 
-static void note_window(struct top_part *p, const struct picked *series, uint32_t by, double ratio)
+static void flush_locals(struct top_part *p, const struct picked *series, uint32_t by)
+{
+	double whole = whole_of(&p->running);
+
+	if (p->told.nprofiles)
+		top_add_level(p, series, by);
+	else
+		add_counts(p, series, by, whole);
+	for (size_t i = 0; i < p->locals.n; i++)
+		*slot_of(p, p->locals.at[i].function) = 0;
+	p->locals.n = 0;
+}
+
+static void note_window(struct top_part *p, const struct picked *series, bool is_late, double ratio)
 {
 	const struct hot_sum *sum = &p->sum;
 	struct scan_row row = { .series = series,
@@ -229,11 +248,11 @@ static void note_window(struct top_part *p, const struct picked *series, uint32_
 		p->first = sum->first;
 	if (!p->nprofiles || sum->last > p->last)
 		p->last = sum->last;
-	while (p->nprofiles_of.n <= by)
-		vec_push(&p->nprofiles_of, 0);
-	p->nprofiles_of.at[by] += sum->ntyped;
 	p->nprofiles += sum->ntyped;
-	p->total += sum->total * ratio;
+	if (sum->is_gauge)
+		top_note_level(p, is_late, ratio);
+	else
+		p->total += sum->total * ratio;
 }
 
 /* Nothing is before its first profile, and nothing after its last, but for the rest of windows. */
@@ -259,7 +278,7 @@ static uint32_t by_of(struct top_part *p, const struct picked *series, int64_t a
 
 static bool check_memory(struct top_part *p, struct err *e)
 {
-	if (p->weights.n + p->shares.n > p->t->max_weights)
+	if (p->weights.at.n + p->levels.weights.at.n + p->shares.n > p->t->max_weights)
 		return err_set(e, ERR_LIMIT,
 			       "max-memory: more than %zu functions; ask for fewer services or "
 			       "less time",
@@ -295,14 +314,14 @@ static bool read_series(struct top_part *p, struct picked *series, struct err *e
 			continue;
 		next_by = by_of(p, series, at, is_first, by);
 		if (!is_first && next_by != by)
-			flush_locals(p, series, by, whole_of(&p->running));
+			flush_locals(p, series, by);
 		is_first = false;
 		by = next_by;
-		note_window(p, series, by, ratio);
+		note_window(p, series, at >= t->middle, ratio);
 		add_locals(p, at >= t->middle, ratio);
 	}
 	if (!is_first)
-		flush_locals(p, series, by, whole_of(&p->running));
+		flush_locals(p, series, by);
 	return check_memory(p, e);
 }
 
@@ -355,6 +374,9 @@ static void run_part(void *ctx, size_t number)
 			p->nservices++;
 			service = t->picked[i].service;
 		}
+		if (i + 1 == t->first[number + 1] ||
+		    t->picked[i].service != t->picked[i + 1].service)
+			top_end_levels(p);
 	}
 	if (!p->ok)
 		atomic_store(&t->is_failed, true);
@@ -386,12 +408,10 @@ static void join_ran(struct top_part *to, struct top_weight *w, const struct top
 		     const struct top_weight *x)
 {
 	if (!x->shares)
-		add_ran(to, w, x->ctx, x->ran, x->cum);
-	for (uint32_t i = x->shares; i; i = p->shares.at[i - 1].next) {
-		const struct top_share *s = &p->shares.at[i - 1];
-
-		add_ran(to, w, s->ctx, s->ran, s->cum);
-	}
+		top_share(to, w,
+			  &(struct top_share){ .ctx = x->ctx, .ran = x->ran, .cum = x->cum });
+	for (uint32_t i = x->shares; i; i = p->shares.at[i - 1].next)
+		top_share(to, w, &p->shares.at[i - 1]);
 }
 
 /* All of another part's into the first. */
@@ -404,19 +424,16 @@ static void join(struct top_part *to, const struct top_part *p)
 		to->is_gauge = p->is_gauge;
 	}
 	kinds_join(&to->kinds, &p->kinds);
-	for (size_t i = 0; i < p->weights.n; i++) {
-		const struct top_weight *x = &p->weights.at[i];
-		struct top_weight *w = weight_of(to, x->key, x->by);
+	for (size_t i = 0; i < p->weights.at.n; i++) {
+		const struct top_weight *x = &p->weights.at.at[i];
+		struct top_weight *w = top_weight_of(to, &to->weights, x->key, x->by);
 
 		w->flat += x->flat;
 		join_ran(to, w, p, x);
+		w->early += x->early;
 		w->late += x->late;
 		w->nservices += x->nservices;
 	}
-	while (to->nprofiles_of.n < p->nprofiles_of.n)
-		vec_push(&to->nprofiles_of, 0);
-	for (size_t i = 0; i < p->nprofiles_of.n; i++)
-		to->nprofiles_of.at[i] += p->nprofiles_of.at[i];
 	if (p->nprofiles && (!to->nprofiles || p->first < to->first))
 		to->first = p->first;
 	if (p->nprofiles && (!to->nprofiles || p->last > to->last))

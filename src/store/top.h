@@ -23,8 +23,10 @@ struct top_weight {
 	uint32_t key; /* function, or string that is a group */
 	uint32_t by;  /* string */
 	double flat, cum;
-	double ran, late; /* flat, times how much of what ran was profiled; in the second half */
-	int64_t service;  /* that was the last to add to it */
+	double ran; /* flat, times how much of what ran was profiled; of gauges: flat */
+	/* The same in each half; of gauges, what there was */
+	double early, late;
+	int64_t service; /* that was the last to add to it */
 	uint32_t nservices;
 	uint32_t shares; /* the first of several, + 1; 0: all of it is of: */
 	void *ctx;	 /* of group_ctx_of */
@@ -36,6 +38,10 @@ struct top_share {
 	void *ctx;
 	double ran, cum;
 	uint32_t next; /* of the same weight, + 1 */
+};
+struct top_weights {
+	vec(struct top_weight) at;
+	struct map map;
 };
 
 /* What a series has of a function, before it is known how long it ran. */
@@ -71,6 +77,23 @@ struct topping {
 	size_t nparts;
 };
 
+/* Of gauges: how often a series has told what it is, in each half, since when and until when. */
+struct top_told {
+	double early, late, total;
+	uint64_t nprofiles;
+	int64_t first, last;
+};
+
+/* What a service has of gauges: values, times for how long (in nanoseconds) they were there. */
+struct top_levels {
+	struct top_weights weights;
+	double total;
+	double first, end;     /* since its first profile, until it would have told again */
+	double longest, gap;   /* that one of its series was there; between two times it told */
+	double early, late;    /* the longest in each half */
+	bool has_any, is_told; /* one of them told more than once */
+};
+
 enum top_kind { TOP_ONCE, TOP_OPEN, TOP_KEPT };
 struct top_window {
 	int64_t from, to;
@@ -83,8 +106,8 @@ struct top_part {
 	struct topping *t;
 	struct sums sums;
 	struct buf scratch;
-	vec(struct top_weight) weights;
-	struct map map;
+	struct top_weights weights;
+	struct top_levels levels; /* of the service that is being read */
 	vec(struct top_share) shares;
 	struct map share_map;
 	void *ctx;	     /* of the service that is being read, if services are told apart */
@@ -95,7 +118,6 @@ struct top_part {
 	struct map known_map;
 	double total;
 	uint64_t nprofiles, nservices;
-	vec(uint64_t) nprofiles_of; /* each value of `by`, which is a string's number */
 	uint32_t name, unit;
 	bool has_unit, is_gauge;
 	struct kinds kinds; /* of all that was found */
@@ -110,6 +132,7 @@ struct top_part {
 	/* of the window that is being read */
 	struct hot_sum sum;
 	struct running running;
+	struct top_told told;
 	struct str type; /* of the profiles */
 	struct naming naming;
 	struct top_opening *opening; /* or NULL */
@@ -130,6 +153,27 @@ struct top_window top_cut(const struct topping *t, const struct picked *series, 
 			  int64_t to);
 /* What functions weigh in it: p->sum. */
 bool top_read(struct top_part *p, struct picked *series, const struct top_window *w, struct err *e);
+
+/* ---- gauges (top_levels.c): each value of a function is there until the next one of its process;
+ * those of processes and series are added, and divided by how long the service was there. */
+
+/* The window that was read belongs to a series that counts no events. Its values are multiplied by
+ * `ratio`, as they may be in another unit. */
+void top_note_level(struct top_part *p, bool is_late, double ratio);
+/* What the series has of one value of `by` has been read: p->locals. */
+void top_add_level(struct top_part *p, const struct picked *series, uint32_t by);
+/* All series of a service have been. */
+void top_end_levels(struct top_part *p);
+
+/* ---- of all (top.c) */
+
+struct top_weight *top_weight_of(struct top_part *p, struct top_weights *weights, uint32_t key,
+				 uint32_t by);
+/* Adds to `ran` and `cum` of a weight what services of one kind, x->ctx, have of it. Shares are
+ * only kept once there are several kinds. */
+void top_share(struct top_part *p, struct top_weight *w, const struct top_share *x);
+/* A function, or what it is of: the key of a weight. */
+uint32_t top_key_of(struct top_part *p, uint32_t function);
 
 /* ---- rows (top_rows.c): of what is in the first part */
 

@@ -6,20 +6,10 @@
 
 #include "base/int.h"
 
-/* Of what there is at one moment, the mean is told. */
-static void average(struct top_part *p)
+/* How much in a second; of gauges, how much there is. */
+static double rate_of(const struct topping *t, const struct top_weight *w, double seconds)
 {
-	if (!p->is_gauge)
-		return;
-	for (size_t i = 0; i < p->weights.n; i++) {
-		struct top_weight *w = &p->weights.at[i];
-		double n = (double)p->nprofiles_of.at[w->by];
-
-		w->flat /= n;
-		w->cum /= n;
-		w->ran = w->late = 0;
-	}
-	p->total /= (double)p->nprofiles;
+	return t->parts[0].is_gauge ? w->flat : (w->early + w->late) / seconds;
 }
 
 /* The halves need not be of one length. */
@@ -35,9 +25,10 @@ static struct halves halves_of(const struct topping *t)
 				fmax(1, (double)int_distance(t->middle, t->to) / 1e9) };
 }
 
-static double trend_of(const struct top_weight *w, const struct halves *h)
+static double trend_of(const struct topping *t, const struct top_weight *w, const struct halves *h)
 {
-	return w->late / h->second - (w->ran - w->late) / h->first;
+	return t->parts[0].is_gauge ? w->late - w->early
+				    : w->late / h->second - w->early / h->first;
 }
 
 /* ---- the heaviest */
@@ -60,11 +51,11 @@ static double measure(const struct sorting *s, const struct top_weight *w)
 	case STORE_TOP_CUM:
 		return fabs(w->cum);
 	case STORE_TOP_RATE:
-		return w->ran;
+		return rate_of(s->t, w, 1);
 	case STORE_TOP_SERVICES:
 		return (double)w->nservices;
 	case STORE_TOP_TREND:
-		return trend_of(w, &s->halves);
+		return trend_of(s->t, w, &s->halves);
 	case STORE_TOP_FLAT:
 		break;
 	}
@@ -139,9 +130,9 @@ static void sort(struct topping *t, struct top_part *p, size_t n)
 	pthread_rwlock_rdlock(&t->hot->lock);
 	s.strings = t->hot->strings.at;
 	s.functions = t->hot->functions.at;
-	if (n < p->weights.n)
-		choose_heaviest(p->weights.at, p->weights.n, n, &s);
-	qsort_r(p->weights.at, n, sizeof(*p->weights.at), by_weight, &s);
+	if (n < p->weights.at.n)
+		choose_heaviest(p->weights.at.at, p->weights.at.n, n, &s);
+	qsort_r(p->weights.at.at, n, sizeof(*p->weights.at.at), by_weight, &s);
 	pthread_rwlock_unlock(&t->hot->lock);
 }
 
@@ -151,16 +142,16 @@ static void choose(struct topping *t, struct top_part *p)
 	struct str wanted = t->params->function;
 	size_t n = 0;
 
-	for (size_t i = 0; wanted.n && i < p->weights.n; i++) {
-		uint32_t key = p->weights.at[i].key;
+	for (size_t i = 0; wanted.n && i < p->weights.at.n; i++) {
+		uint32_t key = p->weights.at.at[i].key;
 
 		if (!t->params->group)
 			key = hot_function_at(t->hot, key).name;
 		if (str_eq(hot_text(t->hot, key), wanted))
-			p->weights.at[n++] = p->weights.at[i];
+			p->weights.at.at[n++] = p->weights.at.at[i];
 	}
 	if (wanted.n)
-		p->weights.n = n;
+		p->weights.at.n = n;
 }
 
 /* ---- rows */
@@ -198,8 +189,8 @@ static struct store_top_row row_of(struct topping *t, struct arena *a, const str
 	struct store_top_row row = { .by = copy_text(a, t->hot, w->by),
 				     .flat = llround(w->flat),
 				     .cum = llround(w->cum),
-				     .rate = w->ran / seconds,
-				     .trend = trend_of(w, &halves),
+				     .rate = rate_of(t, w, seconds),
+				     .trend = trend_of(t, w, &halves),
 				     .nservices = w->nservices };
 
 	fill_parts(t, a, w, &row);
@@ -219,27 +210,27 @@ void top_make_rows(struct topping *t, struct arena *a, struct store_top *top)
 {
 	struct top_part *p = &t->parts[0];
 	int64_t from = t->from > p->first ? t->from : p->first;
-	double seconds = fmax(1, (double)int_distance(from, t->to) / 1e9), ran = 0;
+	double seconds = fmax(1, (double)int_distance(from, t->to) / 1e9), rate = 0;
 	size_t n;
 
-	average(p);
-	for (size_t i = 0; i < p->weights.n; i++)
-		ran += p->weights.at[i].ran;
+	for (size_t i = 0; i < p->weights.at.n; i++)
+		rate += rate_of(t, &p->weights.at.at[i], seconds);
 	choose(t, p);
-	n = p->weights.n;
+	n = p->weights.at.n;
 	if (t->params->limit && n > t->params->limit)
 		n = t->params->limit;
 	sort(t, p, n);
 	*top = (struct store_top){ .rows = arena_many(a, n + 1, struct store_top_row),
 				   .n = n,
-				   .nall = p->weights.n,
+				   .nall = p->weights.at.n,
 				   .total = llround(p->total),
-				   .rate = ran / seconds,
+				   .rate = rate,
+				   .is_gauge = p->is_gauge,
 				   .unit = copy_text(a, t->hot, p->unit),
 				   .nprofiles = p->nprofiles,
 				   .nservices = p->nservices,
 				   .from = t->from,
 				   .to = t->to };
 	for (size_t i = 0; i < n; i++)
-		top->rows[i] = row_of(t, a, &p->weights.at[i], seconds);
+		top->rows[i] = row_of(t, a, &p->weights.at.at[i], seconds);
 }

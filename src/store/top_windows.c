@@ -9,6 +9,7 @@
 #include "base/unit.h"
 #include "store/kept.h"
 #include "store/meaning.h"
+#include "store/rounds.h"
 
 #define MAX_KEPT (400 * TOP_DAY) /* before that, long windows, of which nothing is kept */
 enum { MAX_KNOWN = 1 << 16 };
@@ -218,6 +219,7 @@ static void add_head(struct hot_sum *to, const struct hot_sum *more)
 	to->last = all.last;
 	if (more->nprofiles)
 		to->duration = int_add(to->duration, more->duration);
+	to->rounds += more->rounds;
 }
 
 static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
@@ -304,13 +306,30 @@ static bool look(void *ctx, struct db *db, struct err *e)
 	return true;
 }
 
+/* How often processes told what there is. */
+static bool count_rounds(struct top_part *p, const struct picked *series,
+			 const struct top_window *w, struct err *e)
+{
+	struct db *db = store_reader(p->t->s, e);
+	bool ok = db && rounds_count(db,
+				     &(struct rounds){ .series = series->series,
+						       .from = w->from,
+						       .to = w->to,
+						       .nprofiles = p->sum.ntyped },
+				     &p->sum.rounds, e);
+
+	store_reader_back(p->t->s, db);
+	return ok;
+}
+
 /* Adds to p->sum. *is_whole: no names are to come. */
-static bool scan_window(struct top_part *p, struct picked *series, struct store_query *q,
+static bool scan_window(struct top_part *p, struct picked *series, const struct top_window *w,
 			bool *is_whole, struct err *e)
 {
+	struct store_query q = { .from = w->from, .to = w->to, .stop = p->t->params->query.stop };
 	uint64_t nmissing = p->naming.nmissing, nasked = p->naming.nasked;
 	struct scan scan = { .s = p->t->s,
-			     .q = q,
+			     .q = &q,
 			     .has_data = true,
 			     .as_type = true,
 			     .begin = p->opening ? look : NULL,
@@ -319,14 +338,15 @@ static bool scan_window(struct top_part *p, struct picked *series, struct store_
 			     .picked = series,
 			     .npicked = 1 };
 
-	q->stop = p->t->params->query.stop;
+	if (p->opening)
+		p->opening->q = &q;
 	if (!scan_run(&scan, e) || !sums_flush(&p->sums, e))
 		return false;
 	join_weights(&p->sum);
 	if (p->naming.nasked != nasked)
 		p->sum.generation = p->t->generation;
 	*is_whole = p->naming.nmissing == nmissing;
-	return true;
+	return !p->sum.is_gauge || count_rounds(p, series, w, e);
 }
 
 /* ---- what is known */
@@ -437,15 +457,14 @@ static bool read_piece(struct top_part *p, struct picked *series, const struct t
 		       bool *is_whole, struct err *e)
 {
 	struct hot_key key = key_of(p, series, w->from, PIECE_LEVEL, true);
-	struct store_query q = { .from = w->from, .to = w->to };
-	struct top_opening o = { series, w, &q, { 0 } };
+	struct top_opening o = { .series = series, .w = w };
 	bool ok;
 
 	/* Who asks for a time that is past must not get what came after it. */
 	if (find(p, series, &key) && p->sum.seen.last_time > w->to)
 		clear(&p->sum);
 	p->opening = &o;
-	ok = scan_window(p, series, &q, is_whole, e);
+	ok = scan_window(p, series, w, is_whole, e);
 	p->opening = NULL;
 	p->sum.seen = o.seen;
 	if (ok && *is_whole && w->kind == TOP_OPEN)
@@ -462,15 +481,16 @@ void top_part_init(struct top_part *p, struct topping *t)
 void top_part_release(struct top_part *p)
 {
 	sums_release(&p->sums);
-	vec_release(&p->weights);
+	vec_release(&p->weights.at);
+	vec_release(&p->levels.weights.at);
 	vec_release(&p->shares);
 	vec_release(&p->slots);
 	vec_release(&p->groups.of);
 	vec_release(&p->locals);
 	vec_release(&p->known);
-	vec_release(&p->nprofiles_of);
 	vec_release(&p->sum.weights);
-	map_release(&p->map);
+	map_release(&p->weights.map);
+	map_release(&p->levels.weights.map);
 	map_release(&p->share_map);
 	map_release(&p->known_map);
 	buf_release(&p->scratch);
@@ -480,7 +500,6 @@ static bool read_window(struct top_part *p, struct picked *series, const struct 
 			bool *is_whole, struct err *e)
 {
 	struct hot_key key = key_of(p, series, w->from, w->level, false);
-	struct store_query q = { .from = w->from, .to = w->to };
 	bool is_kept = w->kind == TOP_KEPT, ok;
 
 	clear(&p->sum);
@@ -492,7 +511,7 @@ static bool read_window(struct top_part *p, struct picked *series, const struct 
 	else if (is_kept && has_parts(p, series, w))
 		ok = read_parts(p, series, w, is_whole, e);
 	else
-		ok = scan_window(p, series, &q, is_whole, e);
+		ok = scan_window(p, series, w, is_whole, e);
 	if (ok && is_kept && *is_whole)
 		hot_put(p->t->hot, &key, &p->sum);
 	return ok;

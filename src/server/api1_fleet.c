@@ -16,12 +16,13 @@ enum { MAX_POINTS = 11000, USUAL_POINTS = 100, MAX_OTHERS = 10 };
 
 /* ---- functions */
 
-/* Cores, if it is time; else units in a second. */
-static double in_seconds(double rate, struct str unit)
+/* Cores, if it is time; else units in a second, or, of gauges, units. */
+static double cores_of(const struct store_top *top, double rate)
 {
 	struct str name;
 
-	return unit_is_time(unit) ? rate * unit_to_default(unit, &name) : rate;
+	return !top->is_gauge && unit_is_time(top->unit) ? rate * unit_to_default(top->unit, &name)
+							 : rate;
 }
 
 /* Nothing, if nothing was. */
@@ -73,12 +74,12 @@ static void put_row(struct buf *out, struct arena *a, const struct store_top *to
 	buf_printf(out,
 		   ",\"flat\":%lld,\"cum\":%lld,\"services\":%llu,\"cores\":", (long long)row->flat,
 		   (long long)row->cum, (unsigned long long)row->nservices);
-	json_number(out, in_seconds(row->rate, top->unit));
+	json_number(out, cores_of(top, row->rate));
 	buf_puts(out, ",\"share\":");
 	json_number(out,
 		    top->rate > 0 ? row->rate / top->rate : (double)row->flat / (double)top->total);
 	buf_puts(out, ",\"trend\":");
-	json_number(out, in_seconds(row->trend, top->unit));
+	json_number(out, cores_of(top, row->trend));
 	buf_char(out, '}');
 }
 
@@ -89,12 +90,14 @@ static void put_top(struct request *q, struct buf *out, const struct store_top *
 	buf_puts(out, "{\"unit\":");
 	json_put(out, top->unit);
 	buf_printf(out,
-		   ",\"total\":%lld,\"profiles\":%llu,\"services\":%llu,\"functions\":%zu,"
+		   ",\"per_second\":%s,\"total\":%lld,\"profiles\":%llu,\"services\":%llu,"
+		   "\"functions\":%zu,"
 		   "\"found\":%zu,"
 		   "\"cores\":",
-		   (long long)top->total, (unsigned long long)top->nprofiles,
-		   (unsigned long long)top->nservices, top->nall, nfound);
-	json_number(out, in_seconds(top->rate, top->unit));
+		   top->is_gauge ? "false" : "true", (long long)top->total,
+		   (unsigned long long)top->nprofiles, (unsigned long long)top->nservices,
+		   top->nall, nfound);
+	json_number(out, cores_of(top, top->rate));
 	json_time(out, "from", top->from);
 	json_time(out, "to", top->to);
 	put_left_out(out, &top->left_out);
@@ -340,7 +343,8 @@ static const struct param series_params[] = {
 	  .initial = "false",
 	  .help = "Points have a fourth number: how much it is at a time, all series together. Of "
 		  "what is counted that is so much per second, as nanoseconds of CPU per second of "
-		  "its profiles' durations; of gauges it is the value." },
+		  "its profiles' durations; of memory in use and numbers of threads it is the sum "
+		  "of all instances, of which the value is the average." },
 	{ .name = "step",
 	  .kind = PARAM_DURATION,
 	  .help = "Time between points, such as 1m. If it is not given, one that makes about 100 "
@@ -356,9 +360,12 @@ const struct endpoint endpoint_top = {
 		"services. cores are CPU seconds in a second of all that ran, in which what is "
 		"profiled for a part of its time counts for all of it (of other types, units in a "
 		"second), share is the part that is of all, and trend is how many cores more it "
-		"takes in the second half of the time than in the first. Profiles that have other "
-		"sample types than most services, or than sample_type asks for, are left out, and "
-		"left_out says so; times and bytes in different units are converted.",
+		"takes in the second half of the time than in the first. Of memory in use and of "
+		"numbers of threads, cores, flat and cum are how much there is at a time: each "
+		"instance is averaged over time, and all of them are added, those of a service by "
+		"how much of its time they were there. Profiles that have other sample types than "
+		"most services, or than sample_type asks for, are left out, and left_out says so; "
+		"times and bytes in different units are converted.",
 	ENDPOINT_PARAMS(top_params),
 	.answer = "Top",
 	.run = run_top,

@@ -46,8 +46,9 @@
 		.choices = "auto sum mean last max",                                          \
 		.help = "How values of several profiles become one. auto does what they "     \
 			"mean: CPU time, allocations and waits are summed, memory in use "    \
-			"and numbers of threads are averaged. last and max take one profile " \
-			"of each series: the last, or that with the highest total."           \
+			"and numbers of threads are averaged over all profiles, of all "      \
+			"instances. last and max take one profile of each series: the last, " \
+			"or that with the highest total."                                     \
 	}
 
 /* ---- of requests that answer with format_reply */

@@ -35,6 +35,14 @@ await test("fleet top: functions by what they take, and of which services", asyn
 	await soon(async () => (await page.locator("details[open] li").count()) === 2, "it is open again");
 });
 
+await test("fleet top: of memory in use, how much there is", async () => {
+	await open(`${url}fleet?type=heap&${WINDOW}`);
+	const rows = await table(), heads = await page.$$eval("table.plain th", cells => cells.map(cell => cell.innerText));
+
+	equal([heads[1], rows[0].slice(1, 5)], ["In use", ["4MB", "100%", "100%", "steady"]]);
+	equal((await page.locator("p[role=status]").innerText()).split(";")[0], "1 service has 4MB");
+});
+
 await test("fleet top: groups, order and search are in the URL, by keyboard", async () => {
 	await open(`${url}fleet?type=cpu&${WINDOW}`);
 	await field("Show").focus();

@@ -435,6 +435,31 @@ def groups(server):
     equal(server.get("top", type="cpu", from_="2026-11-10", to="2026-11-12", fresh="false")["rows"], settled["rows"])
 
 
+@check("what there is at a moment: instances and services are added, and nothing is per second")
+def gauges(server):
+    own = Serve("gauges")
+    window = {"from_": "2026-11-10T12:00:00Z", "to": "2026-11-10T12:09:59Z"}
+    try:
+        for minute in range(10):
+            for pod in "ab":
+                own.push(DATA + "/worked_a.pb", "web", "threads", minute, pod=pod)
+        own.push(DATA + "/worked_a.pb", "db", "threads", 3)
+        a = 1000000000
+        got = own.get("top", type="threads", **window)
+        equal((got["per_second"], got["total"], round(got["cores"])), (False, 3 * a, 3 * a))
+        equal([(r["flat"], round(r["cores"]), r["trend"]) for r in got["rows"] if r["function"] == "rec"], [(1200000000, 1200000000, 0)])
+        got = own.get("top", type="threads", by="service", **window)
+        equal(round(sum(r["share"] for r in got["rows"]), 6), 1)
+        equal({r["by"]: r["cum"] for r in got["rows"] if r["function"] == "main"}, {"web": 2 * a, "db": a})
+        # Levels of series are the same; their values, and merges, are averages.
+        line = own.get("series", type="threads", service="web", levels="true", step="1h", **DAY)["lines"][0]
+        equal((line["per_second"], line["points"][0][1], line["points"][0][3]), (False, a, 2 * a))
+        equal(own.get("merge", type="threads", service="web", format="top", **DAY)["total"], a)
+        equal(server.get("top", type="cpu", **DAY)["per_second"], True)
+    finally:
+        own.process.kill()
+
+
 @check("owners of functions, by rules of the file")
 def owners(server):
     rules = 'owners:\n  - {match: "^re", owner: core}\n  - {service: "^db$", owner: storage}\n  - {match: "^(a|b)$", owner: "team \\u00fc"}\n'

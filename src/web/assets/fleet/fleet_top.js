@@ -15,18 +15,18 @@ const TOP_ORDERS = [["cores", "what they take"], ["services", "number of service
 
 const topChoices = list => list.map(([value, text]) => ({ value, text }));
 // The API has cores of times, which levelText wants in nanoseconds.
-export const rateText = (rate, unit) => levelText(unit === "nanoseconds" ? rate * 1e9 : rate, unit, true);
+export const rateText = (rate, { unit, per_second: isPerSecond }) => levelText(isPerSecond && unit === "nanoseconds" ? rate * 1e9 : rate, unit, isPerSecond);
 
 /** What the answer lacks, if anything. */
 const leftOutText = answer => (answer.left_out ? `; ⚠ ${cleanName(answer.left_out.why, 400)}` : "");
 
-function growthText(row, unit) {
+function growthText(row, what) {
 	const part = row.cores - row.trend / 2, // what it took at first; nothing, but for what rounding leaves
 		isNew = part < row.trend / 1e6;
 
 	if (Math.abs(row.trend) < 1e-9 || Math.abs(row.trend) < row.cores / 100)
 		return "steady";
-	return `${row.trend > 0 ? "▲" : "▼"} ${rateText(Math.abs(row.trend), unit)}${isNew ? " (new)" : part > 0 ? ` (${row.trend > 0 ? "+" : "−"}${formatPercent(Math.abs(row.trend), part)})` : ""}`;
+	return `${row.trend > 0 ? "▲" : "▼"} ${rateText(Math.abs(row.trend), what)}${isNew ? " (new)" : part > 0 ? ` (${row.trend > 0 ? "+" : "−"}${formatPercent(Math.abs(row.trend), part)})` : ""}`;
 }
 
 /** What so many cores cost; the money is that of the price. */
@@ -107,11 +107,11 @@ function mountFleetTop(element, ctx) {
 			details = h("details", { open: ctx.state.f === row.function }, h("summary", {}, formatCount(row.services)), list);
 
 		async function load() {
-			const { rows, unit } = await ctx.api.get("top", { ...params(), function: row.function, by: "service", sort: "cores", limit: TOP_SERVICES });
+			const found = await ctx.api.get("top", { ...params(), function: row.function, by: "service", sort: "cores", limit: TOP_SERVICES });
 
 			clear(list).append(
-				h("ul", { class: "row-list" }, rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type, st: ctx.state.st, fn: ctx.state.group ? undefined : row.function }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, unit)}`))),
-				row.services > rows.length ? h("p", { class: "muted" }, `and ${formatCount(row.services - rows.length)} more`) : ""
+				h("ul", { class: "row-list" }, found.rows.map(item => h("li", {}, h("a", { href: ctx.url("timeline", { service: item.by, type: params().type, st: ctx.state.st, fn: ctx.state.group ? undefined : row.function }) }, cleanName(item.by, 80) || "(no name)"), ` ${rateText(item.cores, found)}`))),
+				row.services > found.rows.length ? h("p", { class: "muted" }, `and ${formatCount(row.services - found.rows.length)} more`) : ""
 			);
 		}
 		details.addEventListener("toggle", () => {
@@ -128,19 +128,21 @@ function mountFleetTop(element, ctx) {
 			what = (TOP_GROUPS.find(([choice]) => choice === state.group) || TOP_GROUPS[0])[1],
 			isFunctions = !state.group,
 			isOwned = isFunctions && hasOwners,
-			isPriced = Number(state.price) > 0 && answer.unit === "nanoseconds";
-		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), "Takes#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isOwned ? ["Owner"] : []), ...(isFunctions ? ["Module"] : [])];
+			isCores = answer.per_second && answer.unit === "nanoseconds",
+			isPriced = Number(state.price) > 0 && isCores,
+			verbs = answer.per_second ? ["takes", "take"] : ["has", "have"];
+		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), answer.per_second ? "Takes#" : "In use#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isOwned ? ["Owner"] : []), ...(isFunctions ? ["Module"] : [])];
 
 		shownPrice = state.price;
-		priceField.hidden = answer.unit !== "nanoseconds";
-		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? "service takes" : "services take"} ${rateText(answer.cores, answer.unit)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}${leftOutText(answer)}`;
+		priceField.hidden = !isCores;
+		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? `service ${verbs[0]}` : `services ${verbs[1]}`} ${rateText(answer.cores, answer)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}${leftOutText(answer)}`;
 		refill(
 			body,
 			rows.length
 				? plainTable("Fleet top", heads, rows.map(row => [
-						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer.unit), formatPercent(row.share || 0, 1), ...(isPriced ? [costText(row.cores, state.price)] : []),
+						nameCell(row), ...(state.by ? [cleanName(row.by, 80) || "(none)"] : []), rateText(row.cores, answer), formatPercent(row.share || 0, 1), ...(isPriced ? [costText(row.cores, state.price)] : []),
 						...(isFunctions ? [formatPercent(row.cum, answer.total)] : []),
-						growthText(row, answer.unit), state.by ? formatCount(row.services) : servicesOf(row), ...(isOwned ? [ownerCell(row)] : []), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
+						growthText(row, answer), state.by ? formatCount(row.services) : servicesOf(row), ...(isOwned ? [ownerCell(row)] : []), ...(isFunctions ? [cleanName(row.module.replace(/^.*\//, ""), 60)] : []),
 					]))
 				: pageNote("Nothing found", h("p", {}, state.q ? "No name has this text." : "No profiles of this time have it."))
 		);

@@ -131,7 +131,7 @@ function mountRegressions(element, ctx) {
 		h("div", {}, h("a", { href: ctx.url("timeline", { service: row.service, type: row.type, st: row.sample_type, fn: row.function }) }, cleanName(row.service, 80)), h("span", { class: "muted" }, ` ${cleanName(row.type, 40)}`)),
 		kindText(row),
 		h("div", {}, `${pointsText(row.change)}`, h("div", { class: "muted" }, `${pointsText(row.change_low)} to ${pointsText(row.change_high)}`)),
-		h("div", {}, rateText(row.new_cores - row.old_cores, row.unit), h("div", { class: "muted" }, `${rateText(row.old_cores, row.unit)} → ${rateText(row.new_cores, row.unit)}`)),
+		h("div", {}, rateText(row.new_cores - row.old_cores, { ...row, per_second: true }), h("div", { class: "muted" }, `${rateText(row.old_cores, { ...row, per_second: true })} → ${rateText(row.new_cores, { ...row, per_second: true })}`)),
 		`${formatCount(Math.round(row.old_samples))} → ${formatCount(Math.round(row.new_samples))}`,
 		timeText(secondsOf(row.changed)),
 		saidCell(ctx, row),

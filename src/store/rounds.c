@@ -4,7 +4,7 @@
  * taken for ones that run side by side. */
 #define PIECE (INT64_C(300) * 1000000000)
 
-bool rounds_count(struct db *db, const struct rounds *r, double *rounds, struct err *e)
+static bool count(struct db *db, const struct rounds *r, double *rounds, struct err *e)
 {
 	sqlite3_stmt *rows = db_bind(
 		db, SQL_ROUNDS,
@@ -21,4 +21,13 @@ bool rounds_count(struct db *db, const struct rounds *r, double *rounds, struct 
 	/* Some may have come since, or gone. */
 	*rounds = n > all ? sum * all / n : sum + (all - n);
 	return result == DB_DONE;
+}
+
+bool rounds_count(struct store *s, const struct rounds *r, double *rounds, struct err *e)
+{
+	struct db *db = store_reader(s, e);
+	bool ok = db && count(db, r, rounds, e);
+
+	store_reader_back(s, db);
+	return ok;
 }

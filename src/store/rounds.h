@@ -7,13 +7,13 @@
 #ifndef STORE_ROUNDS_H
 #define STORE_ROUNDS_H
 
-#include "store/db.h"
+#include "store/inside.h"
 
 struct rounds {
 	int64_t series, from, to;
 	/* That were added up; those of which only sums are left count as of one process. */
 	uint64_t nprofiles;
 };
-bool rounds_count(struct db *db, const struct rounds *r, double *rounds, struct err *e);
+bool rounds_count(struct store *s, const struct rounds *r, double *rounds, struct err *e);
 
 #endif

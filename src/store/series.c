@@ -7,6 +7,7 @@
 #include "store/kind.h"
 #include "store/meaning.h"
 #include "store/naming.h"
+#include "store/rounds.h"
 #include "store/scan.h"
 
 enum { MAX_PROCESSES = 64 };		     /* that are told apart for the level of a series */
@@ -34,6 +35,7 @@ struct run {
 	int64_t duration, first, end; /* of its profiles: sum; time of the first and of the last */
 	int64_t processes[MAX_PROCESSES];
 	size_t nprocesses; /* at least so many push under the same labels */
+	bool has_sums;	   /* which do not say of how many they are */
 };
 
 /* What a series was when it last told, for the steps until it tells again. */
@@ -152,7 +154,25 @@ static double covered_time(const struct charting *c, double nprocesses)
 	return all.to - all.from;
 }
 
-/* store_point.level of one series. Its profiles may be of several processes at a time, and may be
+/* store_point.level of one series, of gauges: all its processes together. */
+static bool gauge_level(const struct charting *c, double *level, struct err *e)
+{
+	const struct run *run = &c->run;
+	const struct store_query *q = &c->params->query;
+	int64_t end = c->params->step > 0 ? int_add(run->time, c->params->step - 1) : run->time;
+	struct rounds told = { .series = run->series->series,
+			       .from = q->from > run->time ? q->from : run->time,
+			       .to = q->to < end ? q->to : end,
+			       .nprofiles = run->nprofiles };
+	double rounds = (double)run->nprofiles;
+
+	if ((run->has_sums || run->nprocesses > 1) && !rounds_count(c->s, &told, &rounds, e))
+		return false;
+	*level = rounds > 0 ? run->sum / rounds : 0;
+	return true;
+}
+
+/* The same of what is counted. Its profiles may be of several processes at a time, and may be
  * of a small part of their time. */
 static double run_level(const struct charting *c)
 {
@@ -160,8 +180,6 @@ static double run_level(const struct charting *c)
 	double duration = (double)c->run.duration, covered, all, n;
 	struct span step = step_span(c);
 
-	if (c->how == STORE_MEAN)
-		return c->run.nprofiles ? nprocesses * c->run.sum / (double)c->run.nprofiles : 0;
 	if (c->how != STORE_SUM)
 		return run_value(c);
 	covered = covered_time(c, nprocesses);
@@ -251,11 +269,15 @@ static bool keep_held(struct charting *c, double level, struct err *e)
 static bool end_run(struct charting *c, struct err *e)
 {
 	const struct run *run = &c->run;
-	double level = run_level(c);
+	double level = 0;
 	struct point *p;
 
 	if (!run->series)
 		return true;
+	if (c->how != STORE_MEAN)
+		level = run_level(c);
+	else if (!gauge_level(c, &level, e))
+		return false;
 	if (!point_of(c, run->line, run->time, &p, e))
 		return false;
 	p->value += run_value(c);
@@ -301,6 +323,7 @@ static bool add_value(struct charting *c, const struct scan_row *row, uint32_t l
 	run->nprofiles += row->nprofiles;
 	run->duration = int_add(run->duration, row->duration);
 	run->end = row->last;
+	run->has_sums |= row->is_sum;
 	note_process(run, row->process);
 	return true;
 }

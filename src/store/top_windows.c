@@ -310,16 +310,12 @@ static bool look(void *ctx, struct db *db, struct err *e)
 static bool count_rounds(struct top_part *p, const struct picked *series,
 			 const struct top_window *w, struct err *e)
 {
-	struct db *db = store_reader(p->t->s, e);
-	bool ok = db && rounds_count(db,
-				     &(struct rounds){ .series = series->series,
-						       .from = w->from,
-						       .to = w->to,
-						       .nprofiles = p->sum.ntyped },
-				     &p->sum.rounds, e);
+	struct rounds told = { .series = series->series,
+			       .from = w->from,
+			       .to = w->to,
+			       .nprofiles = p->sum.ntyped };
 
-	store_reader_back(p->t->s, db);
-	return ok;
+	return rounds_count(p->t->s, &told, &p->sum.rounds, e);
 }
 
 /* Adds to p->sum. *is_whole: no names are to come. */

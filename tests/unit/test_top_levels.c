@@ -82,6 +82,25 @@ static struct store_top_params hour_params(const char *by)
 					  .by = str_of(by) };
 }
 
+/* The same, of values over time. */
+static double level_of(struct place *p, const char *service, int64_t step)
+{
+	struct store_matcher m = { .name = STR("service"), .value = str_of(service) };
+	struct store_series_params params = {
+		.query = { .matchers = &m, .nmatchers = 1, .from = start, .to = start + HOUR - 1 },
+		.step = step,
+		.has_levels = true
+	};
+	struct store_line *lines;
+	struct err e;
+	size_t n;
+
+	if (!store_series(p->store, &params, &p->w.arena, &lines, &n, &e))
+		fail_msg("%s", e.text);
+	assert_true(n == 1 && lines[0].n);
+	return lines[0].points[0].level;
+}
+
 /* ---- */
 
 TEST(who_tells_more_often_does_not_weigh_more)
@@ -131,6 +150,8 @@ TEST(instances_are_added_however_they_are_told_apart)
 		assert_int_equal(row_of(&top, "keep", "pods")->flat, 500);
 		assert_int_equal(row_of(&top, "keep", "same")->flat, 500);
 		assert_int_equal(top.total, 1000);
+		assert_true(level_of(&p, "pods", HOUR) == 500);
+		assert_true(level_of(&p, "same", HOUR) == 500);
 		/* Sums of minutes do not say of how many instances they are. */
 		reopen(&p, NULL);
 		assert_true(store_tidy(p.store, start + 48 * HOUR, &(struct err){ 0 }));

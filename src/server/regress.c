@@ -40,7 +40,7 @@ static bool matters(const struct compare_row *row, const struct regress_limits *
 {
 	/* Of the cores that the service takes now: more load is no regression. */
 	return row->change >= limits->min_share ||
-	       (unit_is_time(r->unit) &&
+	       (!r->is_gauge && unit_is_time(r->unit) &&
 		row->change * r->new.cores * r->rest[1] >= limits->min_cores);
 }
 
@@ -193,14 +193,8 @@ static struct store_query query_of(struct counting *c, const struct regress_side
 				     .stop = c->p->stop };
 }
 
-/* Sums of a side. */
-struct side_sums {
-	double total;
-	int64_t duration, ran;
-};
-
 static bool count_part(struct counting *c, struct regress_side *side, const struct store_query *q,
-		       struct side_sums *sums, struct err *e)
+		       struct err *e)
 {
 	struct arena scratch = { 0 };
 	struct strings strings;
@@ -222,9 +216,6 @@ static bool count_part(struct counting *c, struct regress_side *side, const stru
 		side->nprofiles += merged.nprofiles;
 		side->nparts++;
 		side->samples += source.nevents;
-		sums->total += source.total;
-		sums->duration += merged.duration_ns;
-		sums->ran += merged.ran_ns;
 	}
 	strings_release(&strings);
 	arena_release(&scratch);
@@ -242,28 +233,41 @@ static int64_t parts_wanted(const struct store_query *q)
 	return days < MAX_PARTS ? days : MAX_PARTS;
 }
 
-/* From the first profile to the end of the last. */
-static double rate_of(const struct side_sums *sums, const struct regress_side *side,
-		      struct str unit)
+/* One of which there are sums. */
+static int64_t level_step(const struct store_query *q)
 {
-	double seconds = ((double)(side->to - side->from) +
-			  (double)sums->duration / (double)side->nprofiles) /
-			 1e9;
-	/* What was not profiled is taken to be as what was. */
-	double whole = sums->duration > 0 ? (double)sums->ran / (double)sums->duration : 1;
-	double factor = 1;
-	struct str name;
+	return int_distance(q->from, q->to) > DAY / 4 ? HOUR : 5 * MINUTE;
+}
 
-	if (unit_is_time(unit))
-		factor = unit_to_default(unit, &name);
-	return seconds > 0 ? sums->total * factor * whole / seconds : 0;
+/* What the service takes, or, of gauges, has, on average over the time in which it was there. */
+static bool measure_side(struct counting *c, struct regress_side *side, const struct store_query *q,
+			 struct err *e)
+{
+	struct store_series_params params = {
+		.query = *q, .step = level_step(q), .has_levels = true, .how = STORE_AS_TYPE
+	};
+	struct store_line *lines;
+	double sum = 0, factor = 1;
+	struct str name;
+	size_t n;
+
+	if (!store_series(c->p->store, &params, c->a, &lines, &n, e))
+		return e->kind == ERR_NOTFOUND;
+	if (!n)
+		return true;
+	for (size_t i = 0; i < lines[0].n; i++)
+		sum += lines[0].points[i].level;
+	c->out->is_gauge = lines[0].is_gauge;
+	if (!lines[0].is_gauge && unit_is_time(lines[0].unit))
+		factor = unit_to_default(lines[0].unit, &name);
+	side->cores = sum / (double)lines[0].n * factor;
+	return true;
 }
 
 /* *is_there: it has profiles. */
 static bool count_side(struct counting *c, struct regress_side *side, bool *is_there, struct err *e)
 {
 	struct store_query q = query_of(c, side);
-	struct side_sums sums = { 0 };
 	int64_t n;
 
 	*is_there = parts_narrow(c->p->store, &q, c->a, e);
@@ -275,13 +279,11 @@ static bool count_side(struct counting *c, struct regress_side *side, bool *is_t
 	for (int64_t i = 0; i < n; i++) {
 		struct store_query part = parts_at(&q, n, i);
 
-		if (!count_part(c, side, &part, &sums, e) && e->kind != ERR_NOTFOUND)
+		if (!count_part(c, side, &part, e) && e->kind != ERR_NOTFOUND)
 			return false;
 	}
 	*is_there = side->nparts;
-	if (*is_there)
-		side->cores = rate_of(&sums, side, c->sources.at[c->sources.n - 1].unit);
-	return true;
+	return !*is_there || measure_side(c, side, &q, e);
 }
 
 /* ---- which sides */

@@ -59,7 +59,9 @@ struct regress_side {
 	uint64_t nprofiles;
 	uint32_t nparts;
 	double samples;
-	double cores; /* of the whole service; of types that are not of time, units in a second */
+	/* Of the whole service; of types that are not of time units in a second, and of gauges
+	 * what there is at a time. */
+	double cores;
 };
 
 struct regress_finding {
@@ -75,6 +77,7 @@ struct regress {
 	enum regress_result result;
 	struct str why; /* of REGRESS_FAILED */
 	struct str sample_type, unit;
+	bool is_gauge;
 	struct regress_side old, new;
 	int64_t began; /* when the new version was first seen, or the new window begins */
 	uint32_t nfunctions;

@@ -195,6 +195,7 @@ static struct finding finding_of(const struct regress_params *p, const struct re
 				 .new_samples = f->new_samples,
 				 .old_total = x->old.samples,
 				 .new_total = x->new.samples,
+				 .gauge = x->is_gauge,
 				 .old_cores = f->old_cores,
 				 .new_cores = f->new_cores,
 				 .old_share = f->old_share,

@@ -331,6 +331,10 @@ TEST(small_changes_are_left_out)
 	r.new.cores = 100; /* 0.4 cores */
 	regress_judge(&a, &c, &usual, &r);
 	assert_int_equal(r.n, 2);
+	r.is_gauge = true;
+	regress_judge(&a, &c, &usual, &r);
+	assert_int_equal(r.n, 1);
+	r.is_gauge = false;
 	r.unit = STR("bytes"); /* which are no cores */
 	regress_judge(&a, &c, &usual, &r);
 	assert_int_equal(r.n, 1);

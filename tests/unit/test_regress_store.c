@@ -1,5 +1,7 @@
 #include "test.h"
 
+#include <math.h>
+
 #include "server/regress.h"
 #include "stores.h"
 
@@ -18,11 +20,12 @@ static void put_days(struct place *p, const char *labels, int64_t from, int64_t 
 	}
 }
 
-static struct regress compared(struct place *p, enum regress_kind kind, int64_t window, int64_t now)
+static struct regress compared_type(struct place *p, const char *type, enum regress_kind kind,
+				    int64_t window, int64_t now)
 {
 	struct regress_params params = { .store = p->store,
 					 .service = STR("shop"),
-					 .type = STR("cpu"),
+					 .type = str_of(type),
 					 .kind = kind,
 					 .version_label = STR("version"),
 					 .window = window * SECOND,
@@ -34,6 +37,11 @@ static struct regress compared(struct place *p, enum regress_kind kind, int64_t 
 	if (!regress_run(&p->w.arena, &params, &r, &e))
 		fail_msg("%s", e.text);
 	return r;
+}
+
+static struct regress compared(struct place *p, enum regress_kind kind, int64_t window, int64_t now)
+{
+	return compared_type(p, "cpu", kind, window, now);
 }
 
 TEST(a_version_is_compared_with_the_same_hours_of_an_earlier_day)
@@ -136,5 +144,76 @@ TEST(each_change_has_a_time)
 
 		assert_true(llabs(away) <= (i < 5 ? 5 * MINUTES : HOURS));
 	}
+	place_release(&p);
+}
+
+/* ---- how much it is */
+
+struct half {
+	const char *version, *stacks;
+	int64_t from, duration; /* of each profile, in seconds */
+};
+
+/* Each minute of an hour, from two pods. */
+static void put_hour(struct place *p, const char *type, const struct half *half)
+{
+	static const char *const pods[] = { "a", "b" };
+
+	for (int64_t i = 0; i < 120; i++) {
+		struct profile x = folded(&p->w, half->stacks);
+		struct store_label labels[] = { { STR("pod"), str_of(pods[i % 2]) },
+						{ STR("version"), str_of(half->version) } };
+		struct store_new new = { .service = STR("shop"),
+					 .type = str_of(type),
+					 .labels = labels,
+					 .nlabels = 2,
+					 .created = (half->from + i / 2 * MINUTES) * SECOND,
+					 .profile = &x };
+		struct store_meta meta;
+		struct err e;
+
+		x.duration_nanos = half->duration * SECOND;
+		if (!store_put(p->store, &new, &p->w.arena, &meta, &e))
+			fail_msg("%s", e.text);
+	}
+}
+
+static void assert_cores(const struct regress *r, double old, double new)
+{
+	assert_int_equal(r->n, 1);
+	assert_true(str_eq(r->findings[0].function, STR("f")));
+	assert_true(fabs(r->findings[0].old_cores / old - 1) < 0.01);
+	assert_true(fabs(r->findings[0].new_cores / new - 1) < 0.01);
+}
+
+/* A sixth of the time is profiled, in each of the parts that are compared. */
+TEST(time_between_profiles_is_no_time_without_load)
+{
+	int64_t change = 100 * DAYS;
+	struct place p;
+	struct regress r;
+
+	place_init(&p);
+	put_hour(&p, "cpu", &(struct half){ "1", "main;f 600\nmain;g 2400\n", change - HOURS, 10 });
+	put_hour(&p, "cpu", &(struct half){ "2", "main;f 900\nmain;g 2100\n", change, 10 });
+	r = compared(&p, REGRESS_VERSIONS, 7 * DAYS, change + HOURS);
+	assert_false(r.is_gauge);
+	assert_cores(&r, 2 * 60, 2 * 90);
+	place_release(&p);
+}
+
+TEST(what_there_is_at_a_moment_has_no_rate)
+{
+	int64_t change = 100 * DAYS;
+	struct place p;
+	struct regress r;
+
+	place_init(&p);
+	put_hour(&p, "threads",
+		 &(struct half){ "1", "main;f 1000\nmain;g 1000\n", change - HOURS, 0 });
+	put_hour(&p, "threads", &(struct half){ "2", "main;f 3000\nmain;g 1000\n", change, 0 });
+	r = compared_type(&p, "threads", REGRESS_VERSIONS, 7 * DAYS, change + HOURS);
+	assert_true(r.is_gauge);
+	assert_cores(&r, 2 * 1000, 2 * 3000);
 	place_release(&p);
 }

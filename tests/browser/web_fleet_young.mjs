@@ -44,6 +44,19 @@ await test("young: what was not there at first is new, whatever rounding leaves"
 	equal([/▲.*\(new\)/.test(row), /\d{5,}.*%/.test(row)], [true, false], row);
 });
 
+await test("young: CPU time is cores, whatever its unit", async () => {
+	const millis = makeProfile([[["main", "parse"], 5000]], { type: ["cpu", "milliseconds"], duration: 10e9 });
+
+	for (let i = 1; i < 4; i++)
+		await push(url, millis, { service: "millis", type: "cpu", time: seconds() - i * 10 });
+	await open(`${url}?query=service="millis"`);
+	await soon(async () => /0\.\d+ cores/.test(await page.locator("main").innerText()), "cores");
+	await open(`${url}fleet?service=millis`);
+	const row = await page.locator("table.plain tbody tr", { hasText: "parse" }).innerText();
+
+	equal([/\d\.\d+ cores/.test(row), await page.getByText("Core hour").isVisible()], [true, true], row);
+});
+
 await test("young: the timeline fits what there is; a window of the URL or of a person stays", async () => {
 	await open(`${url}timeline?service=web`);
 	equal([await time().inputValue(), await page.evaluate(() => window.__ui.state.from ?? null)], ["5m", null]);

@@ -46,6 +46,13 @@ function findUnit(family, name) {
 	return family.units.find(unit => unit[2].split(" ").includes(normal));
 }
 
+/** How many seconds a unit of time has; 0 of others. */
+export function unitSeconds(name) {
+	const unit = findUnit(UNIT_FAMILIES.find(family => family.fallback[0] === "s"), name || "");
+
+	return unit ? unit[1] / 1e9 : 0;
+}
+
 function isAutomatic(to) {
 	return !to || to === "minimum" || to === "auto";
 }

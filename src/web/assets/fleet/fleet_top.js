@@ -1,8 +1,8 @@
 // The Fleet top page: the functions that take most over all services, in cores; or packages, modules, what they do.
 import { h, clear, selectField } from "../dom.js";
-import { cleanName, exactPattern, formatCount, formatPercent } from "../format.js";
+import { cleanName, exactPattern, formatCount, formatPercent, unitSeconds } from "../format.js";
 import { latest, pageNote } from "../pages.js";
-import { addCondition, askAgain, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
+import { addCondition, askAgain, coresText, levelText, nameField, queryField, refill, selectionParams, spanField, timeText, usualType, valueField, viewerUrl, windowOf } from "./selection.js";
 import { plainTable } from "./storage.js";
 
 const TOP_SPAN = "1d",
@@ -14,8 +14,9 @@ const TOP_GROUPS = [["", "functions"], ["package", "packages"], ["module", "modu
 const TOP_ORDERS = [["cores", "what they take"], ["services", "number of services"], ["trend", "growth"], ["cum", "with what they call"]];
 
 const topChoices = list => list.map(([value, text]) => ({ value, text }));
-// The API has cores of times, which levelText wants in nanoseconds.
-export const rateText = (rate, { unit, per_second: isPerSecond }) => levelText(isPerSecond && unit === "nanoseconds" ? rate * 1e9 : rate, unit, isPerSecond);
+const isCores = ({ unit, per_second: isPerSecond }) => isPerSecond && unitSeconds(unit) > 0;
+/** Of times the API has cores, whatever their unit. */
+export const rateText = (rate, what) => (isCores(what) ? coresText(rate) : levelText(rate, what.unit, what.per_second));
 
 /** What the answer lacks, if anything. */
 const leftOutText = answer => (answer.left_out ? `; ⚠ ${cleanName(answer.left_out.why, 400)}` : "");
@@ -128,13 +129,12 @@ function mountFleetTop(element, ctx) {
 			what = (TOP_GROUPS.find(([choice]) => choice === state.group) || TOP_GROUPS[0])[1],
 			isFunctions = !state.group,
 			isOwned = isFunctions && hasOwners,
-			isCores = answer.per_second && answer.unit === "nanoseconds",
-			isPriced = Number(state.price) > 0 && isCores,
+			isPriced = Number(state.price) > 0 && isCores(answer),
 			verbs = answer.per_second ? ["takes", "take"] : ["has", "have"];
 		const heads = [what[0].toUpperCase() + what.slice(1), ...(state.by ? [cleanName(state.by, 40)] : []), answer.per_second ? "Takes#" : "In use#", "Of all#", ...(isPriced ? ["A month#"] : []), ...(isFunctions ? ["With what it calls#"] : []), "Growth#", "Services", ...(isOwned ? ["Owner"] : []), ...(isFunctions ? ["Module"] : [])];
 
 		shownPrice = state.price;
-		priceField.hidden = !isCores;
+		priceField.hidden = !isCores(answer);
 		count.textContent = `${formatCount(answer.services)} ${answer.services === 1 ? `service ${verbs[0]}` : `services ${verbs[1]}`} ${rateText(answer.cores, answer)}${isPriced ? `, ${costText(answer.cores, state.price)} a month` : ""}; ${formatCount(answer.profiles)} profiles from ${timeText(Date.parse(answer.from) / 1000)} to ${timeText(Date.parse(answer.to) / 1000)}; ${formatCount(rows.length)} of ${formatCount(answer.found)} rows${state.q ? ` with this text, of ${formatCount(answer.functions)}` : ""}${leftOutText(answer)}`;
 		refill(
 			body,

@@ -13,7 +13,7 @@ const FINDING_STATES = ["new", "acknowledged", "expected", "fixed"],
 	MOST_NOTE = 1000;
 
 const pointsText = share => `${share >= 0 ? "+" : "−"}${formatPercent(Math.abs(share), 1)}`;
-const coresText = (cores, { unit, gauge }) => rateText(cores, { unit, per_second: !gauge });
+const amountText = (cores, { unit, gauge }) => rateText(cores, { unit, per_second: !gauge });
 const secondsOf = text => (text ? Date.parse(text) / 1000 : 0);
 
 /** The two sides in the viewer, before and after, as a table of that function. */
@@ -132,7 +132,7 @@ function mountRegressions(element, ctx) {
 		h("div", {}, h("a", { href: ctx.url("timeline", { service: row.service, type: row.type, st: row.sample_type, fn: row.function }) }, cleanName(row.service, 80)), h("span", { class: "muted" }, ` ${cleanName(row.type, 40)}`)),
 		kindText(row),
 		h("div", {}, `${pointsText(row.change)}`, h("div", { class: "muted" }, `${pointsText(row.change_low)} to ${pointsText(row.change_high)}`)),
-		h("div", {}, coresText(row.new_cores - row.old_cores, row), h("div", { class: "muted" }, `${coresText(row.old_cores, row)} → ${coresText(row.new_cores, row)}`)),
+		h("div", {}, amountText(row.new_cores - row.old_cores, row), h("div", { class: "muted" }, `${amountText(row.old_cores, row)} → ${amountText(row.new_cores, row)}`)),
 		`${formatCount(Math.round(row.old_samples))} → ${formatCount(Math.round(row.new_samples))}`,
 		timeText(secondsOf(row.changed)),
 		saidCell(ctx, row),

@@ -1,7 +1,7 @@
 // Which profiles a page is about: service, type, conditions, window of time; as parameters of the URL that go with
 // people from page to page.
 import { h, selectField } from "../dom.js";
-import { cleanName, formatValue } from "../format.js";
+import { cleanName, formatValue, unitSeconds } from "../format.js";
 import { queryText } from "../request.js";
 
 /** How often pages that show what happens now ask again; and those that have nothing to show yet. */
@@ -226,14 +226,17 @@ export function refill(host, ...content) {
 	(nameOf(list[at]) === nameOf(active) ? list[at] : list.find(element => nameOf(element) === nameOf(active)) || list[at])?.focus({ preventScroll: true });
 }
 
-/** What is measured at a time, as the level of a series: CPU time per second is cores. */
-export function levelText(level, unit, isPerSecond) {
-	if (isPerSecond && unit === "nanoseconds") {
-		const cores = level / 1e9,
-			digits = cores >= 100 ? 0 : cores >= 10 ? 1 : cores >= 0.1 || !(cores > 0) ? 2 : Math.min(6, 1 - Math.floor(Math.log10(cores)));
+export function coresText(cores) {
+	const digits = cores >= 100 ? 0 : cores >= 10 ? 1 : cores >= 0.1 || !(cores > 0) ? 2 : Math.min(6, 1 - Math.floor(Math.log10(cores))),
+		text = cores.toFixed(digits);
 
-		return `${cores.toFixed(digits)} ${cores.toFixed(digits) === "1.00" ? "core" : "cores"}`;
-	}
+	return `${text} ${text === "1.00" ? "core" : "cores"}`;
+}
+
+/** What is measured at a time, as the level of a series: CPU time per second is cores, whatever its unit. */
+export function levelText(level, unit, isPerSecond) {
+	if (isPerSecond && unitSeconds(unit))
+		return coresText(level * unitSeconds(unit));
 	return formatValue(level, unit) + (isPerSecond ? "/s" : "");
 }
 

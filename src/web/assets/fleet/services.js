@@ -1,7 +1,7 @@
 // The Services page: what pushes profiles, of which types, how much it uses and when it was last seen.
 import { h, clear, svg, textButton } from "../dom.js";
 import { openDialog } from "../dialog.js";
-import { cleanName, formatCount, shortName } from "../format.js";
+import { cleanName, formatCount, shortName, unitSeconds } from "../format.js";
 import { VirtualTable } from "../table.js";
 import { formatSort, isRoomy, latest, pageNote, parseSort } from "../pages.js";
 import { REFRESH_MS, agoText, askAgain, levelText, queryField, timeText } from "./selection.js";
@@ -161,7 +161,7 @@ function serviceColumns(ctx, versionOf, functionOf) {
 		{ key: "type", title: "Type", width: isRoomy(700) ? 110 : 76, get: row => row.type, text: row => cleanName(row.type, 60) },
 		{ key: "last", title: "Last seen", width: 100, number: true, get: row => row.last, text: row => agoText(row.last), mark: row => isStale(row) ? "stale-text" : "" },
 		{ key: "instances", title: "Instances", hint: "Sets of labels with profiles in the last hour", width: 92, number: true, get: row => row.instances, hide: !isRoomy(800) },
-		{ key: "level", title: "Uses", hint: "In the last hour: cores of CPU, bytes per second, or what it has in use", width: 120, number: true, get: row => row.level ?? -1, text: row => row.text },
+		{ key: "level", title: "Uses", hint: "In the last hour: cores of CPU, bytes per second, or what it has in use", width: 120, number: true, get: row => (row.level === null ? -1 : row.level * (unitSeconds(row.unit) * 1e9 || 1)), text: row => row.text },
 		{
 			key: "trend", title: "24 hours", width: TREND_WIDTH + 24, hide: !isRoomy(900), get: row => (row.trend.findLast(v => v !== null) ?? 0) - (row.trend.find(v => v !== null) ?? 0),
 			render: (cell, row) => cell.append(sparkline(row.trend, `Trend of 24 hours, now ${row.text || "nothing"}`)),

@@ -74,3 +74,19 @@ await test("young: the timeline fits what there is; a window of the URL or of a 
 	await open(`${url}timeline?service=fleet&from=now-7d`);
 	equal(await time().inputValue(), "7d");
 });
+
+await test("young: the chart is of the time that the field says, from the first request on", async () => {
+	const asked = [],
+		note = request => /api\/1\/series\?/.test(request.url()) && asked.push(new URL(request.url()).searchParams);
+
+	await push(url, work, { service: "aged", type: "cpu", time: seconds() - 5 * 3600 });
+	await push(url, work, { service: "aged", type: "cpu", time: seconds() - 60 });
+	page.on("request", note);
+	for (const more of ["", "&type=cpu"]) {
+		asked.length = 0;
+		await open(`${url}timeline?service=aged${more}`);
+		await soon(() => asked.length > 0, "series");
+		equal([await time().inputValue(), asked.map(params => Math.round((params.get("to") - params.get("from")) / 3600))], ["6h", [6]], more);
+	}
+	page.off("request", note);
+});

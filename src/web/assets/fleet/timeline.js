@@ -67,6 +67,7 @@ function mountTimeline(element, ctx) {
 		key = "",
 		listKey = "",
 		namesKey = "",
+		knownKey = null,
 		list = null,
 		types = [],
 		services = [],
@@ -120,7 +121,8 @@ function mountTimeline(element, ctx) {
 	const format = level => (data?.lines[0] ? levelText(level, data.lines[0].unit, data.lines[0].per_second) : String(level));
 
 	async function loadNames(signal) {
-		const { service, query } = ctx.state;
+		const { service, query } = ctx.state,
+			wanted = namesKey;
 		const [all, found, labels] = await Promise.all([
 			ctx.api.get("services", { limit: 10000 }, { signal }),
 			ctx.api.get("types", { service, query }, { signal }),
@@ -130,6 +132,7 @@ function mountTimeline(element, ctx) {
 		types = found.types.map(type => type.name);
 		firsts = new Map(found.types.map(type => [type.name, Date.parse(type.first) / 1000]));
 		hasNames = true;
+		knownKey = wanted;
 		services = all.services.map(item => item.name);
 		fields.service.setNames(services);
 		fields.type.setNames(types);
@@ -432,7 +435,7 @@ function mountTimeline(element, ctx) {
 
 	function update(state) {
 		const names = JSON.stringify([state.service, state.query]),
-			next = JSON.stringify([state.service, typeOf(state), state.query, state.from, state.to, byOf(state), state.st, state.fn]),
+			next = JSON.stringify([state.service, typeOf(state), state.query, state.from || spanOf(state), state.to, byOf(state), state.st, state.fn]),
 			nextList = state.w ? JSON.stringify([next, state.w, state.only]) : "";
 
 		updateFields(state);
@@ -441,6 +444,9 @@ function mountTimeline(element, ctx) {
 			runNames(loadNames);
 			return;
 		}
+		// Since when there are profiles says what is shown.
+		if (names !== knownKey && !state.from)
+			return;
 		if (!types.length && !state.type) {
 			if (hasNames)
 				showNothing();

@@ -8,7 +8,7 @@
 #include "store/meaning.h"
 #include "store/naming.h"
 #include "store/piles.h"
-#include "store/running.h"
+#include "store/sums.h"
 
 struct merging {
 	struct store *s;
@@ -18,7 +18,6 @@ struct merging {
 	struct piles piles;
 	struct store_merged *out;
 	const struct picked *last_series;
-	struct running running;
 	/* the first of them, as it is: if it is the only one it is returned so */
 	struct buf first;
 	int64_t first_book;
@@ -72,7 +71,6 @@ static void note_row(struct merging *m, const struct scan_row *row)
 	out->ntiers += row->is_sum;
 	out->nseries += row->series != m->last_series;
 	m->last_series = row->series;
-	running_add(&m->running, row);
 }
 
 static bool add_row(void *ctx, const struct scan_row *row, struct err *e)
@@ -112,9 +110,6 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 		return false;
 	if (!m->out->nprofiles)
 		return err_set(e, ERR_NOTFOUND, "nothing found");
-	running_end(&m->running);
-	m->out->duration_ns = m->running.duration;
-	m->out->ran_ns = m->running.ran;
 	if (m->out->nprofiles == 1 && !m->has_corrections)
 		return finish_one(m, e);
 	if (!piles_finish(&m->piles, scan->q, &m->out->profile, &m->out->left_out, e))

@@ -220,10 +220,7 @@ struct store_merged {
 	uint64_t nprofiles, nseries;
 	int64_t first, last; /* times of the profiles in it */
 	uint64_t ntiers;     /* sums that were read instead of single profiles */
-	/* How long profiles took together, and for how long what they are of ran, all series
-	 * together, as far as that can be told (running.h). */
-	int64_t duration_ns, ran_ns;
-	struct store_left_out left_out; /* is in none of these numbers, but for the last two */
+	struct store_left_out left_out; /* is in none of these numbers */
 };
 /* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */
 bool store_merge(struct store *s, const struct store_query *q, enum store_sum how, struct arena *a,

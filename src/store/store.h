@@ -218,8 +218,8 @@ enum store_sum {
 struct store_merged {
 	struct profile profile;
 	uint64_t nprofiles, nseries;
-	int64_t first, last; /* times of the profiles in it */
-	uint64_t ntiers;     /* sums that were read instead of single profiles */
+	int64_t first, last;		/* times of the profiles in it */
+	uint64_t ntiers;		/* sums that were read instead of single profiles */
 	struct store_left_out left_out; /* is in none of these numbers */
 };
 /* One profile of all that the query finds; they must be of one type. ERR_NOTFOUND: nothing. */

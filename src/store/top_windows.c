@@ -310,10 +310,9 @@ static bool look(void *ctx, struct db *db, struct err *e)
 static bool count_rounds(struct top_part *p, const struct picked *series,
 			 const struct top_window *w, struct err *e)
 {
-	struct rounds told = { .series = series->series,
-			       .from = w->from,
-			       .to = w->to,
-			       .nprofiles = p->sum.ntyped };
+	struct rounds told = {
+		.series = series->series, .from = w->from, .to = w->to, .nprofiles = p->sum.ntyped
+	};
 
 	return rounds_count(p->t->s, &told, &p->sum.rounds, e);
 }

@@ -66,14 +66,15 @@ MAN := $(patsubst %.scd,build/%,$(wildcard man/*.scd))
 C_FILES = $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] tools/*.[ch] examples/*.c)
 
 # libkiln.so is a guest in other programs: it brings no libraries but libc, may be unwound through,
-# and exports just what is marked. libkiln.a is the same, to be linked in. In programs with a sanitizer
-# it does nothing, so it is not built with one.
-AGENT := $(if $(filter asan tsan fuzz,$(BUILD)),, $(patsubst %,$(dir $(KILN))libkiln.%,so a))
+# and exports just what is marked. libkiln.a is the same, to be linked in, and libkiln-static.a for programs
+# that are static. In programs with a sanitizer it does nothing, so it is not built with one.
+AGENT := $(if $(filter asan tsan fuzz,$(BUILD)),, $(patsubst %,$(dir $(KILN))libkiln%,.so .a -static.a))
 SERVE_TESTS := $(wildcard tests/e2e/serve*.sh)
 # With sanitizers, not those that are slow for what their clients do.
 SERVE_RUN := $(if $(filter asan tsan,$(BUILD)),$(filter-out %_clients.sh %_crash.sh %_disk.sh,$(SERVE_TESTS)),$(SERVE_TESTS))
 AGENT_TESTS := $(if $(AGENT),$(wildcard $(addprefix tests/agent/,*.sh *.py)))
-AGENT_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
+AGENT_ALL := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
+AGENT_OBJ := $(filter-out %/linked_static.o %/linked_dynamic.o,$(AGENT_ALL))
 AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
 	-Wl,-z,defs -Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
 
@@ -91,16 +92,29 @@ $(dir $(KILN))libkiln.so: $(AGENT_OBJ)
 	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $^ -l:libdeflate.a
 # One object, in which only what libkiln.so exports has a name: libdeflate is the agent's own. Its code is
 # in a section of its own, or the agent would take the whole program for itself.
-$(dir $(KILN))libkiln.a: $(AGENT_OBJ) $(dir $(KILN))libkiln.so tools/agent.ld
+AGENT_JOIN = ld -r -T tools/agent.ld -o $@ $(filter %.o,$^) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \
+	sed -n 's/^libraries: =//p' | tr : '\n' | sed 's/^/-L/')
+$(OUT)/agent.names: $(dir $(KILN))libkiln.so
+	$(Q)nm -D --defined-only -j $< > $@
+$(OUT)/agent.o: $(AGENT_OBJ) $(OUT)/src/agent/linked_dynamic.o $(OUT)/agent.names tools/agent.ld
+	$(Q)$(AGENT_JOIN)
+	$(Q)objcopy --keep-global-symbols=$(OUT)/agent.names $@
+# Hooks have no name in a static program, or they would stand for libc's functions, which it would lack.
+$(OUT)/agent_hidden.o: $(AGENT_OBJ) tools/agent.ld
+	$(Q)$(AGENT_JOIN)
+	$(Q)objcopy --wildcard --keep-global-symbol='kiln_*' --keep-global-symbol=real_find_static $@
+$(OUT)/agent_static.o: $(OUT)/agent_hidden.o $(OUT)/src/agent/linked_static.o tools/agent.ld
+	$(Q)ld -r -T tools/agent.ld -o $@ $(filter %.o,$^)
+	$(Q)objcopy --wildcard --keep-global-symbol='kiln_*' $@
+$(dir $(KILN))libkiln.a: $(OUT)/agent.o
+$(dir $(KILN))libkiln-static.a: $(OUT)/agent_static.o
+$(filter %.a,$(AGENT)):
 	@rm -f $@
 	@echo "  AR $@"
-	$(Q)ld -r -T tools/agent.ld -o $(OUT)/agent.o $(AGENT_OBJ) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \
-		sed -n 's/^libraries: =//p' | tr : '\n' | sed 's/^/-L/')
-	$(Q)nm -D --defined-only -j $(dir $(KILN))libkiln.so > $(OUT)/agent.names
-	$(Q)objcopy --keep-global-symbols=$(OUT)/agent.names $(OUT)/agent.o
-	$(Q)ar rcs $@ $(OUT)/agent.o
-$(AGENT_OBJ): CPPFLAGS += -Iinclude -include agent/weak.h
-$(AGENT_OBJ): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
+	$(Q)ar rcs $@ $^
+$(AGENT_ALL): CPPFLAGS += -Iinclude
+$(AGENT_OBJ): CPPFLAGS += -include agent/weak.h
+$(AGENT_ALL): CFLAGS += -fPIC -fexceptions -fasynchronous-unwind-tables -ftls-model=initial-exec \
 	-fno-semantic-interposition -fno-builtin-malloc -fno-builtin-free
 # Two instructions less where each one counts.
 $(OUT)/src/agent/hooks_malloc.o $(OUT)/src/agent/hooks_new.o: CFLAGS += -fomit-frame-pointer
@@ -282,11 +296,11 @@ build/man/%: man/%.scd build/kiln
 	{ cat $<; $(or $(TAIL_$*),\
 		build/kiln $(filter-out kiln,$(patsubst kiln-%,%,$(basename $*))) --scdoc); } | scdoc > $@
 
-install: build/kiln build/libkiln.so build/libkiln.a man
+install: build/kiln build/libkiln.so build/libkiln.a build/libkiln-static.a man
 	install -D -t $(DESTDIR)$(PREFIX)/bin build/kiln
 	install -D -m 644 build/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
 	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib build/libkiln.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib build/libkiln.a build/libkiln-static.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/kiln.h
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/kiln.pc.in \
@@ -303,4 +317,4 @@ clean:
 
 .DELETE_ON_ERROR:
 .PHONY: all deps run test check check-rest check-serve check-agent check-kube kube-apiserver browser soak live image lint format fuzz fuzz-run bench man install clean
--include $(OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)
+-include $(OBJ:.o=.d) $(AGENT_ALL:.o=.d) $(wildcard $(OUT)/tests/*/*.d $(OUT)/tools/*.d)

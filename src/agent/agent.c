@@ -305,7 +305,7 @@ static bool must_be_inert(void)
 	settings_read();
 	if (!is_wanted_program())
 		return true;
-	sanitizer = find_sanitizer();
+	sanitizer = real_is_static() ? NULL : find_sanitizer();
 	if (sanitizer)
 		agent_say("this program is built with %s, so nothing is profiled", sanitizer);
 	return sanitizer;

@@ -168,6 +168,8 @@ uintptr_t malloc_find_next(const char *name)
 {
 	uintptr_t found;
 
+	if (real_is_static())
+		return (uintptr_t)real_find_static(name);
 	set_searching(true);
 	found = find_first(name);
 	if (!found || is_ours(found) || is_of_a_copy(found))
@@ -187,6 +189,8 @@ bool malloc_is_first(const char *name)
 {
 	uintptr_t first;
 
+	if (real_is_static())
+		return false;
 	set_searching(true);
 	first = find_first(name);
 	set_searching(false);
@@ -585,7 +589,8 @@ void hooks_malloc_init(void)
 	if (!is_ready())
 		return;
 	snprintf(note, sizeof(note),
-		 is_bypassed
+		 real_is_static() ? "the program is static: what it allocates is not seen"
+		 : is_bypassed
 			 ? "malloc is that of %s, which comes before the agent: what it allocates "
 			   "is not seen"
 			 : "allocator: %s",

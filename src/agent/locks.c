@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/local.h"
 #include "agent/profiles.h"
+#include "agent/real.h"
 #include "agent/signal.h"
 #include "agent/sort.h"
 #include "agent/stack.h"
@@ -227,6 +228,8 @@ void charge_holder(const struct charge *owed)
 /* Both are switched once, however often their settings change. */
 static void change(unsigned what, bool was_on, bool is_on)
 {
+	if (is_on && !was_on && real_is_static())
+		agent_say("the program is static: who waits for locks is not seen");
 	if (is_on && !was_on)
 		agent_switch_on(what);
 	if (was_on && !is_on)

@@ -12,10 +12,17 @@
 
 struct real real;
 
+/* linked_static.c has another. A weak function would do as well, but gold gives those that are
+ * hidden and not there an address. */
+__attribute__((weak)) void *(*real_find_static)(const char *name) = NULL;
+
 static void *find(const char *name, const char *version)
 {
-	void *found = *version && dlvsym ? dlvsym(RTLD_NEXT, name, version) : NULL;
+	void *found;
 
+	if (real_is_static())
+		return real_find_static(name);
+	found = *version && dlvsym ? dlvsym(RTLD_NEXT, name, version) : NULL;
 	return found ? found : dlsym(RTLD_NEXT, name);
 }
 
@@ -50,8 +57,11 @@ struct link_map *real_file_of(uintptr_t address)
  * if they are in the program. */
 const struct link_map *real_other_copy(void)
 {
-	const struct link_map *first = real_file_of((uintptr_t)dlsym(RTLD_DEFAULT, "sigignore"));
+	const struct link_map *first;
 
+	if (real_is_static())
+		return NULL;
+	first = real_file_of((uintptr_t)dlsym(RTLD_DEFAULT, "sigignore"));
 	if (first == real_file_of((uintptr_t)&real) ||
 	    first == real_file_of((uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
 		return NULL;

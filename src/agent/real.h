@@ -2,6 +2,7 @@
 #ifndef AGENT_REAL_H
 #define AGENT_REAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What is found behind the agent; NULL: not there. Resolved by real_init, or by the first hook that
@@ -13,6 +14,15 @@ struct real {
 };
 extern struct real real __attribute__((visibility("hidden"))); /* found without a table */
 void real_init(void);
+
+/* Finds what is linked into a static program; NULL but in libkiln-static.a. */
+extern void *(*real_find_static)(const char *name) __attribute__((visibility("hidden")));
+static inline bool real_is_static(void)
+{
+	return real_find_static;
+}
+/* In libkiln.a, see there. */
+const char *static_programs_are_linked_with_libkiln_static_a(void);
 
 struct link_map;
 

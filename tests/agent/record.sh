@@ -7,6 +7,7 @@ export HOME="$tmp" PPROF_TMPDIR="$tmp"
 out=$(dirname "$AGENT") objects=
 [ -d "$out/src" ] || out=$out/release
 for source in "$here"/../../src/agent/*.c; do
+	case $source in */linked_*) continue ;; esac # of the archives alone
 	objects="$objects $out/src/agent/$(basename "$source" .c).o"
 done
 cd "$tmp" || exit 1

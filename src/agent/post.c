@@ -25,13 +25,18 @@ static bool copy(char *to, size_t size, const char *from, size_t n)
 
 bool post_parse(struct post_server *s, const char *url)
 {
-	const char *host = url + 7, *end, *port;
+	const char *host = url + 7, *end, *port, *at;
 	size_t n;
 
 	*s = (struct post_server){ .port = "80" };
 	if (strncmp(url, "http://", 7) != 0)
 		return false;
 	end = host + strcspn(host, "/?#");
+	at = memrchr(host, '@', (size_t)(end - host));
+	if (at && !credential_basic(s->authorization, sizeof(s->authorization), host,
+				    (size_t)(at - host)))
+		return false;
+	host = at ? at + 1 : host;
 	port = *host == '[' ? strchr(host, ']') : host;
 	port = port ? memchr(port, ':', (size_t)(end - port)) : NULL;
 	n = (size_t)((port ? port : end) - host);
@@ -143,13 +148,14 @@ static int receive(int fd, const atomic_llong *until, char *answer, size_t size)
 
 static void write_head(struct out *o, const struct post_server *s, const char *target, size_t n)
 {
-	bool is_v6 = strchr(s->host, ':');
+	bool is_v6 = strchr(s->host, ':'), has_name = *s->authorization;
 
 	out_format(o,
 		   "POST %s%s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: kiln/" KILN_VERSION
 		   "\r\nContent-Type: application/octet-stream\r\nContent-Length: %zu\r\n"
-		   "Connection: close\r\n\r\n",
-		   s->prefix, target, is_v6 ? "[" : "", s->host, is_v6 ? "]" : "", s->port, n);
+		   "%s%s%sConnection: close\r\n\r\n",
+		   s->prefix, target, is_v6 ? "[" : "", s->host, is_v6 ? "]" : "", s->port, n,
+		   has_name ? "Authorization: " : "", s->authorization, has_name ? "\r\n" : "");
 }
 
 int post_send(struct post_server *s, const char *target, const struct out *body,

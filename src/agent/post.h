@@ -6,16 +6,18 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "agent/credential.h"
 #include "agent/out.h"
 
 struct post_server {
 	char host[256], port[8];
-	char prefix[256]; /* of the path, without a slash at the end */
+	char prefix[256];		      /* of the path, without a slash at the end */
+	char authorization[CREDENTIAL_BYTES]; /* the header; "": none */
 	struct sockaddr_storage address;
 	socklen_t address_bytes; /* 0: not looked up yet */
 };
 
-/* "http://host[:port][/path]". False: it is none. */
+/* "http://[user:password@]host[:port][/path]". False: it is none. */
 bool post_parse(struct post_server *s, const char *url);
 
 /* POSTs `body` to prefix + target, and returns the status, or -errno; gives up at *until

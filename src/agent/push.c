@@ -23,6 +23,7 @@ static struct {
 	bool is_on;
 	struct post_server server;
 	char instance[128];
+	char shown[300];	 /* the URL without its password */
 	atomic_llong until;	 /* when to give up what is being sent */
 	atomic_int is_ending;	 /* 1: asked for, 2: done */
 	unsigned long long lost; /* profiles that were not taken */
@@ -60,6 +61,15 @@ static void write_target(struct out *o, const char *type)
 	out_add(o, "", 1);
 }
 
+/* Tokens change while programs run. One that cannot be read leaves the last, since files may have
+ * gone out of reach. */
+static bool read_token(void)
+{
+	return !settings.push_token_file ||
+	       credential_read(push.server.authorization, sizeof(push.server.authorization),
+			       settings.push_token_file);
+}
+
 /* At the end there is one time limit for all, which at_exit has set. */
 static void set_limit(void)
 {
@@ -72,6 +82,14 @@ static bool is_worth_another(int result)
 	return result < 0 || result >= 500;
 }
 
+static const char *why_refused(void)
+{
+	return *push.server.authorization
+		       ? " (what KILN_PUSH_TOKEN or the URL says is not enough for it)"
+		       : " (it wants to know who sends: set KILN_PUSH_TOKEN or "
+			 "KILN_PUSH_TOKEN_FILE)";
+}
+
 static void send_bytes(const char *type, const struct out *body)
 {
 	struct out target = { 0 };
@@ -81,6 +99,7 @@ static void send_bytes(const char *type, const struct out *body)
 	write_target(&target, type);
 	for (int i = 0; i < ATTEMPTS && !target.has_failed; i++) {
 		set_limit();
+		read_token();
 		result = post_send(&push.server, target.p, body, &push.until, answer,
 				   sizeof(answer));
 		if (!is_worth_another(result))
@@ -93,11 +112,11 @@ static void send_bytes(const char *type, const struct out *body)
 		return;
 	push.lost++;
 	if (result < 0)
-		agent_say("KILN_PUSH_URL=%s: %s; profiles are dropped until it answers",
-			  settings.push_url, strerrordesc_np(-result));
+		agent_say("KILN_PUSH_URL=%s: %s; profiles are dropped until it answers", push.shown,
+			  strerrordesc_np(-result));
 	else
-		agent_say("KILN_PUSH_URL=%s: %s is not taken, status %d: %s", settings.push_url,
-			  type, result, answer);
+		agent_say("KILN_PUSH_URL=%s: %s is not taken, status %d%s: %s", push.shown, type,
+			  result, result == 401 || result == 403 ? why_refused() : "", answer);
 }
 
 /* The server refuses profiles without samples. */
@@ -185,23 +204,51 @@ static void *run(void *nothing)
 
 /* ---- the part */
 
+/* Of what has an '@' anywhere, all in front may be a password. */
+static void set_shown(void)
+{
+	const char *at = strrchr(settings.push_url, '@');
+
+	snprintf(push.shown, sizeof(push.shown), "%s%s", at ? "..." : "",
+		 at ? at : settings.push_url);
+}
+
+static bool parse_settings(void)
+{
+	struct post_server *s = &push.server;
+	const char *token = settings.push_token;
+
+	if (strncmp(settings.push_url, "https:", 6) == 0) {
+		agent_say("KILN_PUSH_URL=%s: the agent has no TLS; send to a collector on this "
+			  "machine over http:, or let one fetch from KILN_PPROF_ADDR",
+			  push.shown);
+		return false;
+	}
+	if (!post_parse(s, settings.push_url)) {
+		agent_say("KILN_PUSH_URL=%s is not a URL such as http://host:10100", push.shown);
+		return false;
+	}
+	if (token &&
+	    !credential_bearer(s->authorization, sizeof(s->authorization), token, strlen(token))) {
+		agent_say("KILN_PUSH_TOKEN is not a token: it has blanks or no characters, or too "
+			  "many");
+		return false;
+	}
+	if (!read_token()) /* it may come later */
+		agent_say("KILN_PUSH_TOKEN_FILE=%.200s: %s", settings.push_token_file,
+			  errno == EINVAL ? "there is no token in it" : strerrordesc_np(errno));
+	return true;
+}
+
 static void init(void)
 {
 	char host[80] = "";
 
 	if (!settings.push_url)
 		return;
-	if (strncmp(settings.push_url, "https:", 6) == 0) {
-		agent_say("KILN_PUSH_URL=%s: the agent has no TLS; send to a collector on this "
-			  "machine over http:, or let one fetch from KILN_PPROF_ADDR",
-			  settings.push_url);
+	set_shown();
+	if (!parse_settings())
 		return;
-	}
-	if (!post_parse(&push.server, settings.push_url)) {
-		agent_say("KILN_PUSH_URL=%s is not a URL such as http://host:10100",
-			  settings.push_url);
-		return;
-	}
 	if (settings.push_every < 1 || settings.push_every > 1000000)
 		settings.push_every = 60;
 	gethostname(host, sizeof(host) - 1);

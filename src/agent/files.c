@@ -94,6 +94,7 @@ static bool encode(const struct file *f, struct out *o, bool is_last)
 static bool write_now(struct file *f, const char *suffix, bool is_last)
 {
 	struct out o = { 0 };
+	bool before = pages_use_reserve(true);
 	bool ok = encode(f, &o, is_last) && outfile_write(&f->to, suffix, &o);
 
 	if (!ok)
@@ -101,6 +102,7 @@ static bool write_now(struct file *f, const char *suffix, bool is_last)
 	else if (settings.verbose)
 		agent_say("wrote %s/%s%s", f->to.path, f->to.name, suffix);
 	out_release(&o);
+	pages_use_reserve(before);
 	if (is_last)
 		f->is_running = false;
 	return ok;

@@ -413,10 +413,13 @@ const struct agent_profile profile_growth = {
 
 static void init(void)
 {
+	bool is_written = settings.heap_profile || settings.allocs_profile || settings.push_url ||
+			  settings.memory_limit_heap > 0;
+
 	hooks_malloc_init();
-	if (settings.heap_rate > 0 &&
-	    (settings.pprof_addr || settings.heap_profile || settings.allocs_profile ||
-	     settings.push_url || settings.memory_limit_heap > 0))
+	if (settings.heap_rate > 0 && is_written)
+		pages_reserve();
+	if (settings.heap_rate > 0 && (is_written || settings.pprof_addr))
 		heap_set_rate((size_t)settings.heap_rate);
 }
 

@@ -10,7 +10,13 @@
 
 #include "agent/local.h"
 
-enum { PAGE = 4096, BLOCK = 64 << 10, ALIGN = 16 };
+enum {
+	PAGE = 4096,
+	BLOCK = 64 << 10,
+	ALIGN = 16,
+	RESERVE_BYTES = 4 << 20,
+	RESERVE_PIECE = 1 << 20 /* the most that one may take: large tables of names go without */
+};
 
 static atomic_size_t mapped;
 
@@ -18,6 +24,64 @@ static size_t whole_pages(size_t bytes)
 {
 	return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
+
+/* ---- the reserve: a stack of pieces, which is empty again when the last of them is given back */
+
+static _Atomic(char *) reserve;
+static atomic_ullong reserve_state; /* bytes in use, and 2^32 for each piece */
+static __thread bool may_use_reserve;
+static const unsigned long long PIECE = 1ull << 32;
+
+void pages_reserve(void)
+{
+	char *none = NULL, *p = atomic_load(&reserve) ? NULL : pages_map(RESERVE_BYTES);
+
+	if (p && !atomic_compare_exchange_strong(&reserve, &none, p))
+		pages_unmap(p, RESERVE_BYTES);
+}
+
+bool pages_use_reserve(bool is_on)
+{
+	bool before = may_use_reserve;
+
+	may_use_reserve = is_on;
+	return before;
+}
+
+static bool is_reserved(const void *p)
+{
+	const char *start = atomic_load(&reserve);
+
+	return start && (uintptr_t)p - (uintptr_t)start < RESERVE_BYTES;
+}
+
+static void *reserve_take(size_t bytes)
+{
+	unsigned long long was = atomic_load(&reserve_state);
+	char *start = atomic_load(&reserve);
+
+	if (!may_use_reserve || !start || bytes > RESERVE_PIECE)
+		return NULL;
+	do {
+		if ((uint32_t)was + bytes > RESERVE_BYTES)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&reserve_state, &was, was + bytes + PIECE));
+	return memset(start + (uint32_t)was, 0, bytes);
+}
+
+static void reserve_give(const char *p, size_t bytes)
+{
+	unsigned long long was = atomic_load(&reserve_state), is;
+
+	do {
+		bool is_top = p + bytes == atomic_load(&reserve) + (uint32_t)was;
+
+		is = was - PIECE - (is_top ? bytes : 0);
+		is = is < PIECE ? 0 : is;
+	} while (!atomic_compare_exchange_weak(&reserve_state, &was, is));
+}
+
+/* ---- pages */
 
 void *pages_map(size_t bytes)
 {
@@ -27,7 +91,7 @@ void *pages_map(size_t bytes)
 
 	errno = kept;
 	if (p == MAP_FAILED)
-		return NULL;
+		return reserve_take(whole_pages(bytes));
 	atomic_fetch_add(&mapped, whole_pages(bytes));
 	return p;
 }
@@ -36,9 +100,22 @@ void pages_unmap(void *p, size_t bytes)
 {
 	int kept = errno;
 
-	if (p && munmap(p, whole_pages(bytes)) == 0)
+	if (p && is_reserved(p))
+		reserve_give(p, whole_pages(bytes));
+	else if (p && munmap(p, whole_pages(bytes)) == 0)
 		atomic_fetch_sub(&mapped, whole_pages(bytes));
 	errno = kept;
+}
+
+static void *move(void *p, size_t old, size_t bytes)
+{
+	void *moved = pages_map(bytes);
+
+	if (moved) {
+		memcpy(moved, p, old);
+		pages_unmap(p, old);
+	}
+	return moved;
 }
 
 void *pages_grow(void *p, size_t old, size_t bytes)
@@ -48,10 +125,12 @@ void *pages_grow(void *p, size_t old, size_t bytes)
 
 	if (!p)
 		return pages_map(bytes);
+	if (is_reserved(p))
+		return move(p, old, bytes);
 	moved = mremap(p, whole_pages(old), whole_pages(bytes), MREMAP_MAYMOVE);
 	errno = kept;
 	if (moved == MAP_FAILED)
-		return NULL;
+		return may_use_reserve ? move(p, old, bytes) : NULL;
 	atomic_fetch_add(&mapped, whole_pages(bytes) - whole_pages(old));
 	return moved;
 }

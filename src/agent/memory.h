@@ -17,6 +17,12 @@ void *pages_once(_Atomic(void *) *to, size_t bytes);
 /* Bytes that are mapped now. */
 size_t pages_total(void);
 
+/* Sets a few megabytes aside, for profiles that are written when there is no more to be had. */
+void pages_reserve(void);
+/* May what this thread maps come from there, if the kernel has no more? That is for what is soon
+ * given back. Returns what held before. */
+bool pages_use_reserve(bool is_on);
+
 /* Memory that is given back as a whole. Zero-initialised it is empty. Not for several threads. */
 struct region {
 	struct region_block *last;

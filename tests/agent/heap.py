@@ -217,6 +217,18 @@ def text():
     check("alloc_space/bytes[dflt]" in raw, "allocs shows allocated space first", raw[:300])
 
 
+def used_up():
+    """With no memory left at all."""
+    program, path = build("heap_eat.c"), work + "/all.pb.gz"
+    for how, kind in ("-v", "address space"), ("-d", "data"):
+        env = dict(os.environ, LD_PRELOAD=AGENT, KILN_HEAP_PROFILE=path)
+        p = subprocess.run(["bash", "-c", f"ulimit {how} 200000; exec {program} all"], env=env, stderr=subprocess.PIPE, text=True, timeout=60)
+        got = read(path)[0].get("eating_place") if os.path.exists(path) else None
+        check(got and got[3] > 100 << 20 and not p.stderr, f"at exit with all {kind} used up", got, p.stderr)
+        if os.path.exists(path):
+            os.unlink(path)
+
+
 def limit():
     program = build("heap_eat.c")
     path = os.path.join(work, "eat.pb.gz")
@@ -224,6 +236,7 @@ def limit():
     subprocess.run(["bash", "-c", f"ulimit -v 400000; exec {program}"], env=env, stderr=subprocess.DEVNULL, timeout=60)
     got = read(path + ".limit")[0].get("eating_place") if os.path.exists(path + ".limit") else None
     check(got and got[3] > 100 << 20, "a profile near ulimit -v", got)
+    used_up()
     fake = work + "/group"
     os.mkdir(fake)
     script = (f"mount --bind {fake} /sys/fs/cgroup && echo 1000000000 > /sys/fs/cgroup/memory.max && echo 950000000 > /sys/fs/cgroup/memory.current &&"

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/files.h"
+#include "agent/push.h"
 
 enum {
 	MILLISECOND = 1000000,
@@ -209,6 +210,17 @@ static void init(void)
 	agent_start_thread();
 }
 
+static void save_heap(unsigned use)
+{
+	bool is_sent = push_heap(use), is_written = files_write("heap", ".limit");
+
+	if (is_sent || is_written)
+		agent_say("%u %% of the memory limit are used: the heap profile is %s", use,
+			  !is_sent	? "written"
+			  : !is_written ? "sent"
+					: "written and sent");
+}
+
 static int64_t work(int64_t now)
 {
 	unsigned at = (unsigned)settings.memory_limit_heap, in_group, use;
@@ -220,10 +232,7 @@ static int64_t work(int64_t now)
 	use = in_group > use ? in_group : use;
 	if (is_armed && use >= at) {
 		is_armed = false;
-		if (files_write("heap", ".limit"))
-			agent_say("%u %% of the memory limit are used: the heap profile was "
-				  "written",
-				  use);
+		save_heap(use);
 	} else if (use + REARM_BELOW < at) {
 		is_armed = true;
 	}

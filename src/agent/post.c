@@ -55,8 +55,7 @@ bool post_parse(struct post_server *s, const char *url)
 	return copy(s->prefix, sizeof(s->prefix), end, n);
 }
 
-/* 0, or -errno. */
-static int look_up(struct post_server *s)
+int post_find(struct post_server *s)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *found = NULL;
@@ -163,7 +162,7 @@ int post_send(struct post_server *s, const char *target, const struct out *body,
 {
 	struct socket connection;
 	struct out head = { 0 };
-	int result = look_up(s);
+	int result = post_find(s);
 
 	*answer = '\0';
 	if (result)

@@ -20,6 +20,8 @@ struct post_server {
 /* "http://[user:password@]host[:port][/path]". False: it is none. */
 bool post_parse(struct post_server *s, const char *url);
 
+/* Looks its address up, as long as there is memory for it. 0, or -errno. */
+int post_find(struct post_server *s);
 /* POSTs `body` to prefix + target, and returns the status, or -errno; gives up at *until
  * (CLOCK_MONOTONIC), which may be moved meanwhile. `answer` gets the beginning of what the server
  * says. Host names are looked up by libc, which takes memory from the program's allocator. */

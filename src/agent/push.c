@@ -10,6 +10,7 @@
 #include "agent/local.h"
 #include "agent/post.h"
 #include "agent/profiles.h"
+#include "agent/push.h"
 
 enum {
 	SECOND = 1000000000,
@@ -26,6 +27,8 @@ static struct {
 	char shown[300];	 /* the URL without its password */
 	atomic_llong until;	 /* when to give up what is being sent */
 	atomic_int is_ending;	 /* 1: asked for, 2: done */
+	atomic_int wakes;	 /* changes when the thread is to look up */
+	atomic_uint limit_use;	 /* the heap is wanted at once; see push_heap */
 	unsigned long long lost; /* profiles that were not taken */
 	bool has_cpu;		 /* is the CPU profile that runs ours? */
 } push;
@@ -119,6 +122,12 @@ static void send_bytes(const char *type, const struct out *body)
 			  result, result == 401 || result == 403 ? why_refused() : "", answer);
 }
 
+static void say_no_memory(const char *type)
+{
+	push.lost++;
+	agent_say("KILN_PUSH_URL=%s: no memory to send %s", push.shown, type);
+}
+
 /* The server refuses profiles without samples. */
 static void send_record(const char *type, const struct agent_profile *p, struct record *r)
 {
@@ -128,28 +137,37 @@ static void send_record(const char *type, const struct agent_profile *p, struct 
 		record_comment(r, "%llu profiles before this one could not be sent", push.lost);
 	if (r->n)
 		record_write(&body, p, r);
-	if (r->n && !body.has_failed)
+	if (body.has_failed)
+		say_no_memory(type);
+	else if (r->n)
 		send_bytes(type, &body);
 	out_release(&body);
 	record_release(r);
 }
 
-static void send_profile(const char *type, const char *name)
+static void send_profile(const char *type, const char *name, unsigned limit_use)
 {
 	const struct agent_profile *p = profile_find(name);
 	struct record r = { 0 };
 
-	if (p && profile_collect(p, &r))
+	if (p && profile_collect(p, &r)) {
+		if (limit_use)
+			record_comment(&r, "%u %% of the memory limit are used", limit_use);
 		send_record(type, p, &r);
-	else
+	} else {
+		if (r.has_failed)
+			say_no_memory(type);
 		record_release(&r);
+	}
 }
 
 /* ---- rounds */
 
 static void start_cpu(void)
 {
+	pages_use_reserve(false); /* what it takes it keeps */
 	push.has_cpu = cpu_start((int)settings.cpu_rate);
+	pages_use_reserve(true);
 	if (!push.has_cpu && errno == EBUSY)
 		agent_say("KILN_PUSH_URL: CPU time is profiled for somebody else already, "
 			  "so that profile is not sent");
@@ -168,12 +186,27 @@ static void stop_cpu(void)
 
 static void send_others(void)
 {
-	send_profile("heap", "heap");
+	send_profile("heap", "heap", 0);
 	if (mutex_fraction() > 0)
-		send_profile("mutex", "mutex");
+		send_profile("mutex", "mutex", 0);
 	if (block_rate() > 0)
-		send_profile("block", "block");
-	send_profile("goroutine", "goroutine");
+		send_profile("block", "block", 0);
+	send_profile("goroutine", "goroutine", 0);
+}
+
+/* Until then, or until the program ends. */
+static void rest(int64_t until)
+{
+	for (;;) {
+		int seen = atomic_load(&push.wakes);
+		unsigned use = atomic_exchange(&push.limit_use, 0);
+
+		if (use)
+			send_profile("heap", "heap", use);
+		if (atomic_load(&push.is_ending) || now_ns() >= until)
+			return;
+		futex_sleep(&push.wakes, seen, until);
+	}
 }
 
 static void *run(void *nothing)
@@ -181,6 +214,8 @@ static void *run(void *nothing)
 	bool is_last = false;
 
 	agent_thread_begins();
+	pages_use_reserve(true);
+	post_find(&push.server);
 	while (!is_last) {
 		int64_t begin = now_ns(), every = settings.push_every;
 
@@ -188,14 +223,13 @@ static void *run(void *nothing)
 		is_last = atomic_load(&push.is_ending);
 		if (!is_last) {
 			start_cpu();
-			futex_sleep(&push.is_ending, 0,
-				    begin + (every < CPU_SECONDS ? every : CPU_SECONDS) * SECOND);
+			rest(begin + (every < CPU_SECONDS ? every : CPU_SECONDS) * SECOND);
 			is_last = atomic_load(&push.is_ending);
 			stop_cpu();
 		}
 		send_others();
 		if (!is_last)
-			futex_sleep(&push.is_ending, 0, begin + every * SECOND);
+			rest(begin + every * SECOND);
 	}
 	atomic_store(&push.is_ending, 2);
 	futex_wake(&push.is_ending);
@@ -258,6 +292,22 @@ static void init(void)
 		exit_watch();
 }
 
+static void wake(void)
+{
+	atomic_fetch_add(&push.wakes, 1);
+	futex_wake(&push.wakes);
+}
+
+bool push_heap(unsigned limit_use)
+{
+	if (!push.is_on)
+		return false;
+	atomic_store(&push.limit_use, limit_use);
+	wake();
+	return true;
+}
+
+/* The thread gives up a little earlier, and says why. */
 static void at_exit(void)
 {
 	int64_t until = now_ns() + (int64_t)EXIT_SECONDS * SECOND;
@@ -265,17 +315,22 @@ static void at_exit(void)
 
 	if (!push.is_on)
 		return;
-	atomic_store(&push.until, until);
+	atomic_store(&push.until, until - SECOND / 4);
 	atomic_compare_exchange_strong(&push.is_ending, &was, 1);
 	futex_wake(&push.is_ending);
+	wake();
 	while (atomic_load(&push.is_ending) != 2 && now_ns() < until)
 		futex_sleep(&push.is_ending, 1, until);
+	if (atomic_load(&push.is_ending) != 2)
+		agent_say("KILN_PUSH_URL=%s: the last profiles could not be sent in %d seconds",
+			  push.shown, EXIT_SECONDS);
 }
 
 static void in_child(void)
 {
 	push.is_on = push.has_cpu = false;
 	atomic_store(&push.is_ending, 0);
+	atomic_store(&push.limit_use, 0);
 }
 
 const struct agent_part part_push = {

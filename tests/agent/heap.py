@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """heap.py - the heap profiles: what is counted, how well it is estimated, and that programs don't notice."""
-import os, re, shutil, subprocess, sys, tempfile
+import glob, os, re, shutil, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AGENT = os.environ["AGENT"]
@@ -217,6 +217,28 @@ def text():
     check("alloc_space/bytes[dflt]" in raw, "allocs shows allocated space first", raw[:300])
 
 
+def pushed(program):
+    """Where a server gets it too, before the end: the program has ten more seconds."""
+    folder = work + "/pushed"
+    os.mkdir(folder)
+    collector = subprocess.Popen([sys.executable, HERE + "/lib/collector.py"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    port = collector.stdout.readline().strip()
+    env = dict(os.environ, LD_PRELOAD=AGENT, KILN_PUSH_URL="http://127.0.0.1:" + port, KILN_HEAP_AT_LIMIT="70")
+    p = subprocess.Popen(["bash", "-c", f"ulimit -v 600000; exec {program} stays"], env=env, cwd=folder, stderr=subprocess.PIPE, text=True)
+    line = collector.stdout.readline()
+    is_alive = p.poll() is None
+    said = p.stderr.readline()
+    p.kill()
+    p.communicate()
+    collector.kill()
+    collector.wait()
+    got = glob.glob(folder + "/pushed.1.heap.pb.gz")
+    rows, raw = read(got[0]) if got else ({}, "")
+    check(is_alive and "type=heap" in line and rows.get("eating_place", [0] * 4)[3] > 100 << 20 and "% of the memory limit are used" in raw,
+          "near the limit it is sent to the server as well", line, rows, said)
+    check("the heap profile is written and sent" in said, "and that is told", said)
+
+
 def used_up():
     """With no memory left at all."""
     program, path = build("heap_eat.c"), work + "/all.pb.gz"
@@ -236,6 +258,7 @@ def limit():
     subprocess.run(["bash", "-c", f"ulimit -v 400000; exec {program}"], env=env, stderr=subprocess.DEVNULL, timeout=60)
     got = read(path + ".limit")[0].get("eating_place") if os.path.exists(path + ".limit") else None
     check(got and got[3] > 100 << 20, "a profile near ulimit -v", got)
+    pushed(program)
     used_up()
     fake = work + "/group"
     os.mkdir(fake)

@@ -52,12 +52,13 @@ silent() {
 s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True); time.sleep(60)' >silent &
 	local server=$! begin=$SECONDS status
 	until [ -s silent ]; do sleep 0.1; done
-	agent KILN_PUSH_URL="http://127.0.0.1:$(cat silent)" ./ends exit
+	agent KILN_PUSH_URL="http://127.0.0.1:$(cat silent)" ./ends exit 2>said
 	status=$?
 	kill $server
-	[ $status = 3 ] && [ $((SECONDS - begin)) -le 9 ]
+	cat said
+	[ $status = 3 ] && [ $((SECONDS - begin)) -le 9 ] && grep -q 'KILN_PUSH_URL=.*timed out' said
 }
-check "a server that never answers: waited for five seconds" silent
+check "a server that never answers: waited for five seconds, and told" silent
 
 says() {
 	agent KILN_PUSH_URL="$1" ./ends exit 2>&1 | grep -q "$2"

@@ -131,13 +131,46 @@ static bool is_privileged(const char *path)
 		(getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0));
 }
 
-/* The loader that it names; "" if it names none. */
-static bool read_interpreter(FILE *f, char *out, size_t size)
+struct program {
+	char interpreter[PATH_MAX]; /* the loader that it names; "" if it names none */
+	bool is_go;
+};
+
+static bool read_text(FILE *f, const Elf64_Phdr *p, char *out, size_t size)
+{
+	if (p->p_filesz >= size || fseek(f, (long)p->p_offset, SEEK_SET) != 0 ||
+	    fread(out, 1, p->p_filesz, f) != p->p_filesz)
+		return false;
+	out[p->p_filesz] = '\0';
+	return true;
+}
+
+/* Go's linker puts a note with its build id into the text, also when it leaves the rest to ld. */
+static bool has_go_note(FILE *f, const Elf64_Phdr *p)
+{
+	static const char owner[] = "Go\0"; /* and the 0 of all strings */
+	char text[4096];
+	Elf64_Nhdr h;
+
+	if (!read_text(f, p, text, sizeof(text)))
+		return false;
+	for (size_t at = 0; at + sizeof(h) + sizeof(owner) <= p->p_filesz;) {
+		memcpy(&h, text + at, sizeof(h));
+		if (h.n_namesz == sizeof(owner) &&
+		    memcmp(text + at + sizeof(h), owner, sizeof(owner)) == 0)
+			return true;
+		at += sizeof(h) + (((size_t)h.n_namesz + 3) & ~(size_t)3) +
+		      (((size_t)h.n_descsz + 3) & ~(size_t)3);
+	}
+	return false;
+}
+
+static bool read_program(FILE *f, struct program *out)
 {
 	Elf64_Ehdr h;
 	Elf64_Phdr p;
 
-	*out = '\0';
+	*out = (struct program){ 0 };
 	rewind(f);
 	if (fread(&h, sizeof(h), 1, f) != 1 || h.e_phentsize != sizeof(p))
 		return false;
@@ -145,32 +178,39 @@ static bool read_interpreter(FILE *f, char *out, size_t size)
 		if (fseek(f, (long)(h.e_phoff + i * sizeof(p)), SEEK_SET) != 0 ||
 		    fread(&p, sizeof(p), 1, f) != 1)
 			return false;
-		if (p.p_type != PT_INTERP)
-			continue;
-		if (p.p_filesz >= size || fseek(f, (long)p.p_offset, SEEK_SET) != 0 ||
-		    fread(out, 1, p.p_filesz, f) != p.p_filesz)
+		if (p.p_type == PT_INTERP &&
+		    !read_text(f, &p, out->interpreter, sizeof(out->interpreter)))
 			return false;
-		out[p.p_filesz] = '\0';
+		if (p.p_type == PT_NOTE)
+			out->is_go |= has_go_note(f, &p);
 	}
 	return true;
 }
 
-static bool check_elf(FILE *f, const char *path, const unsigned char *head, struct err *e)
-{
-	char interpreter[PATH_MAX];
+static const char go_has_its_own[] =
+	"Go has profiles of its own: runtime/pprof writes them, net/http/pprof serves them for "
+	"kiln http://HOST:PORT";
 
+static bool check_elf(FILE *f, const char *path, const unsigned char *head, struct program *out,
+		      struct err *e)
+{
 	if (head[EI_CLASS] != ELFCLASS64 || head[18] != EM_X86_64)
 		return err_set(e, ERR_USAGE,
 			       "%s: not a program for 64-bit x86, which is what libkiln.so is for",
 			       path);
-	if (!read_interpreter(f, interpreter, sizeof(interpreter)))
+	if (!read_program(f, out))
 		return err_set(e, ERR_FORMAT, "%s: the file is damaged", path);
-	if (!*interpreter)
+	if (!*out->interpreter && out->is_go)
+		return err_set(e, ERR_USAGE,
+			       "%s: a static Go program, nothing can be loaded into it. %s", path,
+			       go_has_its_own);
+	if (!*out->interpreter)
 		return err_set(e, ERR_USAGE,
 			       "%s: a static program, nothing can be loaded into it; "
-			       "link it dynamically, or use perf record; see kiln-agent(7)",
+			       "link it dynamically, or with libkiln-static.a, or use perf record; "
+			       "see kiln-agent(7)",
 			       path);
-	if (strstr(interpreter, "musl"))
+	if (strstr(out->interpreter, "musl"))
 		return err_set(e, ERR_USAGE,
 			       "%s: made for musl, but libkiln.so is for glibc; build it for glibc",
 			       path);
@@ -183,7 +223,7 @@ static bool check_elf(FILE *f, const char *path, const unsigned char *head, stru
 }
 
 /* Of a script the interpreter is what runs. */
-static bool check_program(const char *path, int depth, struct err *e)
+static bool check_program(const char *path, int depth, struct program *out, struct err *e)
 {
 	unsigned char head[256] = { 0 };
 	FILE *f = fopen(path, "re");
@@ -200,12 +240,12 @@ static bool check_program(const char *path, int depth, struct err *e)
 	}
 	n = fread(head, 1, sizeof(head) - 1, f);
 	if (n > 20 && memcmp(head, ELFMAG, SELFMAG) == 0) {
-		ok = check_elf(f, path, head, e);
+		ok = check_elf(f, path, head, out, e);
 	} else if (n > 2 && memcmp(head, "#!", 2) == 0 && depth < MAX_INTERPRETERS) {
 		char *interpreter = (char *)head + 2 + strspn((char *)head + 2, " \t");
 
 		interpreter[strcspn(interpreter, " \t\n")] = '\0';
-		ok = check_program(interpreter, depth + 1, e) || err_wrap(e, "%s", path);
+		ok = check_program(interpreter, depth + 1, out, e) || err_wrap(e, "%s", path);
 	}
 	fclose(f);
 	return ok;
@@ -339,6 +379,12 @@ static int end_as(int status)
 
 /* ---- what came out of it */
 
+struct run {
+	struct program program;
+	pid_t child;
+	time_t since;
+};
+
 static void expand(struct buf *out, const char *pattern, pid_t pid)
 {
 	for (const char *p = pattern; *p; p++) {
@@ -414,17 +460,29 @@ static size_t count_others(const char *path, time_t since)
 	return n;
 }
 
-static void show(struct buf *out, const struct wanted *w, pid_t child, time_t since)
+/* The agent writes when libc ends the program. */
+static void put_missing(struct buf *out, const char *name, const char *path, bool is_go)
+{
+	buf_printf(out, "kiln record: no %s profile was written to %s", name, path);
+	if (is_go)
+		buf_printf(out,
+			   ": a Go program ends without libc, unnoticed. %s; or record its first "
+			   "seconds: --seconds 10",
+			   go_has_its_own);
+	buf_char(out, '\n');
+}
+
+static void show(struct buf *out, const struct wanted *w, const struct run *run)
 {
 	struct buf path = { 0 }, warnings = { 0 };
 	struct err e = { 0 };
 	struct stat s;
 	size_t others;
 
-	expand(&path, w->file, child);
-	others = count_others(path.p, since);
-	if (stat(path.p, &s) != 0 || s.st_mtime < since) {
-		buf_printf(out, "kiln record: no %s profile was written to %s\n", w->name, path.p);
+	expand(&path, w->file, run->child);
+	others = count_others(path.p, run->since);
+	if (stat(path.p, &s) != 0 || s.st_mtime < run->since) {
+		put_missing(out, w->name, path.p, run->program.is_go);
 	} else {
 		buf_printf(out, "kiln record: %s in %s\n", w->name, path.p);
 		if (strcmp(w->name, "trace") != 0 && !put_top(out, path.p, &warnings, &e))
@@ -437,13 +495,13 @@ static void show(struct buf *out, const struct wanted *w, pid_t child, time_t si
 	buf_release(&warnings);
 }
 
-static void show_all(const struct wanted *w, pid_t child, time_t since)
+static void show_all(const struct wanted *w, const struct run *run)
 {
 	struct buf out = { 0 };
 
 	for (size_t i = 0; i < NWANTED; i++)
 		if (*w[i].file)
-			show(&out, &w[i], child, since);
+			show(&out, &w[i], run);
 	print_and_exit(&out, STDERR_FILENO, 0);
 }
 
@@ -474,9 +532,8 @@ static int record(struct record_options *o, char **argv)
 	struct buf path = { 0 };
 	char library[PATH_MAX], standard[NAME_MAX];
 	struct err e = { 0 };
-	pid_t child;
+	struct run run = { 0 };
 	bool any = false;
-	time_t since;
 	int status;
 
 	list_wanted(o, w);
@@ -487,19 +544,19 @@ static int record(struct record_options *o, char **argv)
 			 path_base(str_of(argv[0])).p);
 		w[0].file = standard;
 	}
-	if (!find_program(&path, argv[0], &e) || !check_program(path.p, 0, &e) ||
+	if (!find_program(&path, argv[0], &e) || !check_program(path.p, 0, &run.program, &e) ||
 	    !find_library(library, &e)) {
 		buf_release(&path);
 		return fail(&e);
 	}
 	buf_release(&path);
-	since = time(NULL);
-	status = run_program(o, w, library, argv, &child);
+	run.since = time(NULL);
+	status = run_program(o, w, library, argv, &run.child);
 	if (status < 0) {
 		err_system(&e, "fork", argv[0]);
 		return fail(&e);
 	}
-	show_all(w, child, since);
+	show_all(w, &run);
 	return end_as(status);
 }
 

@@ -81,6 +81,22 @@ if [ "$(id -u)" = 0 ]; then
 	check "a setuid program" record 2 ./other
 	check "is told" prints 'more rights than yours'
 fi
+# The agent is in a Go program that is not static, but does not see its end.
+mkdir go && printf 'package main\n\nimport (\n\t"os"\n\t"time"\n)\n
+func main() {
+\tfor end := time.Now().Add(2 * time.Second); len(os.Args) > 1 && time.Now().Before(end); {
+\t}\n}\n' >go/main.go
+if (cd go && GOCACHE=$tmp/cache GO111MODULE=off go build -o ../gostatic main.go) >/dev/null 2>&1; then
+	check "a static Go program" record 2 ./gostatic
+	check "is told what to do" prints 'a static Go program.*runtime/pprof.*kiln http'
+	sed -i 's/^import (/import "C"\nimport (/' go/main.go
+fi
+if (cd go && GOCACHE=$tmp/cache GO111MODULE=off go build -o ../gocgo main.go) >/dev/null 2>&1; then
+	check "a Go program" record 0 --cpu go.pb.gz ./gocgo
+	check "why there is no profile, and what to do" prints 'no cpu profile was written to go.pb.gz: a Go program .*net/http/pprof.*kiln http.*--seconds'
+	check "as that says" record 0 --seconds 1 --cpu go.pb.gz ./gocgo works
+	check "it is there" prints 'cpu in go.pb.gz'
+fi
 wrong_option() {
 	record 2 --wrong ./ends && prints 'there is no option --wrong'
 }

@@ -76,6 +76,7 @@ bool collect_target_parse(struct arena *a, const char *text, struct collect_targ
 	struct str rest = str_of(text), name = str_cut(&rest, '=');
 	struct url_source source;
 	struct buf url = { 0 };
+	struct str socket;
 	struct url u;
 
 	if (!rest.p || !is_name(name)) {
@@ -87,7 +88,9 @@ bool collect_target_parse(struct arena *a, const char *text, struct collect_targ
 			       "%s: not a target such as host:6060 or "
 			       "name=http://host:6060",
 			       text);
-	out->service = name.n ? str_dup(a, name) : service_name(a, u.host);
+	socket = http_socket(str_of(source.url));
+	out->service =
+		name.n ? str_dup(a, name) : service_name(a, socket.n ? path_base(socket) : u.host);
 	/* A path in front of Go's is kept; a profile's own name is not. */
 	name.n = str_find(u.path, STR(PROFILES));
 	if (name.n == STR_NONE) {

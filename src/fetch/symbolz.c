@@ -32,7 +32,7 @@ bool symbolz_url(struct buf *out, struct str source)
 	struct arena scratch = { 0 };
 	struct buf path = { 0 }, clean = { 0 };
 	struct url u;
-	bool ok = url_parse(&scratch, &u, source) && u.host.n;
+	bool ok = url_parse(&scratch, &u, source) && (u.host.n || http_socket(source).n);
 
 	if (ok) {
 		bool is_plain =

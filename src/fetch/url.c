@@ -350,6 +350,26 @@ static bool parse_source(struct arena *a, struct url *u, struct str source)
 	return ok && u->host.n;
 }
 
+/* "unix:/socket[:/path][?query]", which pprof does not know. In the URL it is a server that is
+ * called localhost. */
+static bool parse_socket(struct arena *a, struct url *u, struct str source, struct str *socket)
+{
+	struct str rest = str_has_prefix(source, STR("unix:/")) ? str_from(source, 5) : STR("");
+	size_t colon = str_find(rest, STR(":/")), query = str_find_char(rest, '?');
+	bool has_path = colon < query; /* STR_NONE is above all */
+	struct buf url = { 0 };
+	bool ok;
+
+	*socket = rest;
+	if (has_path || query < rest.n)
+		socket->n = has_path ? colon : query;
+	buf_puts(&url, "http://localhost");
+	buf_str(&url, str_from(rest, socket->n + has_path));
+	ok = socket->n && url_parse(a, u, str_of(str_dup(a, buf_view(&url))));
+	buf_release(&url);
+	return ok;
+}
+
 /* How long a URL says that it takes. */
 static int64_t seconds_of(struct arena *a, const struct url *u)
 {
@@ -361,12 +381,17 @@ static int64_t seconds_of(struct arena *a, const struct url *u)
 	return seconds;
 }
 
-static char *write_url(struct arena *a, const struct url *u)
+static char *write_url(struct arena *a, const struct url *u, struct str socket)
 {
+	struct url there = *u;
 	struct buf out = { 0 };
 	char *text;
 
-	url_write(&out, u);
+	if (socket.n) {
+		buf_printf(&out, "unix:%.*s:", STR_ARG(socket));
+		there.scheme = there.host = STR("");
+	}
+	url_write(&out, &there);
 	text = str_dup(a, buf_view(&out));
 	buf_release(&out);
 	return text;
@@ -376,9 +401,10 @@ bool url_resolve(struct arena *a, struct str source, int64_t seconds, int64_t ti
 		 struct url_source *out)
 {
 	struct url u;
+	struct str socket;
 	char number[24];
 
-	if (!parse_source(a, &u, source))
+	if (!parse_socket(a, &u, source, &socket) && (socket.n || !parse_source(a, &u, source)))
 		return false;
 	if (!u.path.n || str_eq(u.path, STR("/")))
 		url_set_path(&u, STR("/debug/pprof/profile"));
@@ -393,7 +419,7 @@ bool url_resolve(struct arena *a, struct str source, int64_t seconds, int64_t ti
 		timeout = seconds ? seconds + seconds / 2 : DEFAULT_TIMEOUT_S;
 	if (timeout > MAX_SECONDS)
 		timeout = MAX_SECONDS;
-	*out = (struct url_source){ .url = write_url(a, &u), .seconds = seconds };
+	*out = (struct url_source){ .url = write_url(a, &u, socket), .seconds = seconds };
 	if (!seconds && str_has_suffix(u.path, STR("/profile")))
 		out->seconds = CPU_SECONDS;
 	out->timeout_ms = (timeout + GRACE_S) * 1000;

@@ -34,7 +34,7 @@ struct str url_query_get(struct arena *a, const struct url *u, struct str name);
 void url_query_set(struct arena *a, struct url *u, struct str name, struct str value);
 
 /* A source that is no file, as pprof understands it: without a scheme it is http. A server's root
- * means its CPU profile, as for `go tool pprof`. */
+ * means its CPU profile, as for `go tool pprof`. "unix:/socket:/path" is a server at a socket. */
 struct url_source {
 	char *url;
 	int64_t seconds; /* how long the server will collect; 0: not known */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define CURL_DISABLE_TYPECHECK
@@ -51,7 +52,7 @@ struct call {
 	struct http_response *r;
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
-	char address[NI_MAXHOST + 16]; /* the first that was tried, as ip:port */
+	char address[NI_MAXHOST + 16]; /* the first that was tried, as ip:port, or a socket */
 	char reason[CURL_ERROR_SIZE];  /* what libcurl says */
 	bool has_headers;	       /* of the response that counts */
 	bool is_body_large, are_headers_large, is_enough;
@@ -268,9 +269,12 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 	bool is_v6 = to->family == AF_INET6;
 
 	(void)purpose;
-	if (!*call->address &&
-	    getnameinfo(&to->addr, (socklen_t)to->addrlen, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+	if (to->family == AF_UNIX)
+		snprintf(call->address, sizeof(call->address), "%s",
+			 ((const struct sockaddr_un *)(const void *)&to->addr)->sun_path);
+	else if (!*call->address &&
+		 getnameinfo(&to->addr, (socklen_t)to->addrlen, host, sizeof(host), port,
+			     sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
 		snprintf(call->address, sizeof(call->address), "%s%.*s%s:%.*s", is_v6 ? "[" : "",
 			 NI_MAXHOST - 4, host, is_v6 ? "]" : "", 8, port);
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
@@ -284,6 +288,14 @@ static struct str scheme_of(const char *url)
 	size_t colon = str_find(s, STR("://"));
 
 	return (struct str){ s.p, colon == STR_NONE ? 0 : colon };
+}
+
+struct str http_socket(struct str url)
+{
+	struct str rest = str_has_prefix(url, STR("unix:/")) ? str_from(url, 5) : STR("");
+	size_t end = str_find(rest, STR(":/"));
+
+	return end == STR_NONE ? STR("") : (struct str){ rest.p, end };
 }
 
 /* The host, without user and port. */
@@ -411,13 +423,22 @@ static void set_request(struct call *call)
 	__typeof__(curl_easy_setopt) *set = call->c->set;
 	bool is_insecure = str_has_prefix(str_of(q->url), STR(INSECURE));
 	bool is_final = q->is_direct || q->is_final;
+	struct str unix_socket = http_socket(str_of(q->url));
 	struct buf url = { 0 };
 
-	buf_printf(&url, "%s%s%c", is_insecure ? "https://" : "",
-		   q->url + (is_insecure ? strlen(INSECURE) : 0), '\0');
+	if (unix_socket.n)
+		buf_printf(&url, "http://localhost%s%c", unix_socket.p + unix_socket.n + 1, '\0');
+	else
+		buf_printf(&url, "%s%s%c", is_insecure ? "https://" : "",
+			   q->url + (is_insecure ? strlen(INSECURE) : 0), '\0');
 	set_proxy(call, url.p);
 	set_server_name(call, &url);
 	set(call->curl, CURLOPT_URL, url.p);
+	if (unix_socket.n) {
+		url.n = 0;
+		buf_printf(&url, "%.*s%c", STR_ARG(unix_socket), '\0');
+		set(call->curl, CURLOPT_UNIX_SOCKET_PATH, url.p);
+	}
 	buf_release(&url);
 	set(call->curl, CURLOPT_PATH_AS_IS, 1L);
 	set(call->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -497,14 +518,14 @@ static bool wrap(const struct call *call, struct err *e)
 
 static bool fail_connect(const struct call *call, struct err *e)
 {
+	const char *network = http_socket(str_of(call->q->url)).n ? "unix" : "tcp", *why;
 	long number = 0;
-	const char *why;
 
 	call->c->info(call->curl, CURLINFO_OS_ERRNO, &number);
 	why = number ? strerrordesc_np((int)number) : NULL;
 	if (!why || !*call->address)
-		return err_set(e, ERR_IO, "dial tcp: %s", call->reason);
-	return err_set(e, ERR_IO, "dial tcp %s: connect: %c%s", call->address,
+		return err_set(e, ERR_IO, "dial %s: %s", network, call->reason);
+	return err_set(e, ERR_IO, "dial %s %s: connect: %c%s", network, call->address,
 		       tolower((unsigned char)why[0]), why + 1);
 }
 
@@ -622,6 +643,8 @@ static bool check(const struct call *call, struct err *e)
 
 	if (!check_tls(&call->c->tls, e))
 		return wrap(call, e);
+	if (http_socket(str_of(call->q->url)).n && !call->q->is_direct)
+		return true;
 	if (!str_eq(scheme, STR("http")) && !str_eq(scheme, STR("https")) &&
 	    !str_eq(scheme, STR("https+insecure"))) {
 		err_set(e, ERR_USAGE, "unsupported protocol scheme \"%.*s\"", STR_ARG(scheme));

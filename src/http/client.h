@@ -36,7 +36,9 @@ struct http_tls {
 };
 
 struct http_request {
-	const char *url;	    /* https+insecure://... does not ask who the server is */
+	/* https+insecure://... does not ask who the server is; unix:/path:/... is a server at a
+	 * socket in the file system, unless others have named it (is_direct) */
+	const char *url;
 	const char *method;	    /* NULL: GET, or POST if there is a body */
 	const char *const *headers; /* "Name: value" */
 	size_t nheaders;
@@ -71,6 +73,9 @@ struct http_response {
 /* The strings in `tls` must live as long as the client. */
 struct http_client *http_client_new(const struct http_tls *tls);
 void http_client_free(struct http_client *c);
+
+/* The socket of unix:/path:/...; empty if the URL is none such. */
+struct str http_socket(struct str url);
 
 /* True whenever the server has answered in full, whatever the status. `r` must be zeroed, or used
  * before; if only the body is missing or too large (ERR_LIMIT), it has the status all the same. */

@@ -183,6 +183,21 @@ def test_sockets(s):
     ok(s.get("/debug/pprof/cmdline")[0] == 200, "when the program closes them it listens again", s.said())
 
 
+def test_kiln_reads(folder, path):
+    def top(*args):
+        p = subprocess.run([os.environ["KILN"], "-top", *args], env=dict(os.environ, PPROF_TMPDIR=folder), capture_output=True, text=True)
+        return p.stdout + p.stderr
+
+    text = top("-seconds=1", "unix:" + path)
+    ok("Type: cpu" in text and "Duration: 1" in text, "kiln -top unix:/path is the CPU profile", text)
+    text = top(f"unix:{path}:/debug/pprof/threads")
+    ok("Type: goroutine" in text and "compute" in text, "kiln -top unix:/path:/debug/pprof/threads is another", text)
+    text = top(f"unix:{path}:/debug/pprof/none")
+    ok("server response: 404" in text, "one that is not there", text)
+    text = top(f"unix:{folder}/nobody")
+    ok(f"dial unix {folder}/nobody: connect: no such file or directory" in text, "a socket that is not there", text)
+
+
 def test_addresses(folder, s):
     result = s.tell("serve :0", answers=True)
     port = s.wait_for(r"(?s).*serving on [^\n]*:(\d+)")
@@ -197,6 +212,7 @@ def test_addresses(folder, s):
     ok(b"200 OK" in read_all(c), "which answers")
     c.close()
     ok(os.stat(path).st_mode & 0o777 == 0o600, "and is the user's alone", oct(os.stat(path).st_mode))
+    test_kiln_reads(folder, path)
     with open(f"{folder}/other.sock", "w") as f:
         f.write("not a socket")
     result = s.tell(f"serve unix:{folder}/other.sock", answers=True)

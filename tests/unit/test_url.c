@@ -18,6 +18,18 @@ static void check(const char *source, const char *want)
 	arena_release(&arena);
 }
 
+TEST(a_socket_makes_a_url)
+{
+	check("unix:/run/a.sock", "unix:/run/a.sock:/debug/pprof/profile");
+	check("unix:/run/a.sock:/", "unix:/run/a.sock:/debug/pprof/profile");
+	check("unix:/run/a.sock?seconds=3", "unix:/run/a.sock:/debug/pprof/profile?seconds=3");
+	check("unix:/run/a.sock:/debug/pprof/heap?b=1&a=2",
+	      "unix:/run/a.sock:/debug/pprof/heap?a=2&b=1");
+	check("unix:/run/a b:/x?:/y", "unix:/run/a b:/x?%3A%2Fy=");
+	check("unix:/a:/%zz", "");
+	check("unix:80/x", "http://unix:80/x");
+}
+
 TEST(a_host_makes_a_url)
 {
 	check("http://h/x", "http://h/x");

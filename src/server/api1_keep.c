@@ -229,7 +229,7 @@ static bool change_rule(struct request *q, bool is_drop, struct err *e)
 static bool foresee(struct request *q, bool is_change, bool is_drop, struct store_foreseen *out,
 		    struct err *e)
 {
-	struct store_rule rule;
+	struct store_rule rule = { 0 };
 	struct store_rule_change change = { .rule = is_change ? &rule : NULL, .is_drop = is_drop };
 
 	return (!is_change || read_rule(q, is_drop, &rule, e)) &&

@@ -121,26 +121,27 @@ static bool merge(struct merging *m, struct scan *scan, enum store_sum how, stru
 	return true;
 }
 
-/* A scan for which series have been picked. */
-static bool merge_picked(struct scan *scan, enum store_sum how, struct arena *a,
+/* Of what the scan, for which series have been picked, is about. */
+static bool merge_picked(const struct scan *of, enum store_sum how, struct arena *a,
 			 struct strings *strings, struct store_merged *out, struct err *e)
 {
-	struct merging m = { .s = scan->s,
+	struct merging m = { .s = of->s,
 			     .a = a,
 			     .strings = strings,
 			     .piles = { .a = a, .strings = strings },
 			     .out = out };
+	struct scan scan = *of;
 	bool ok;
 
 	*out = (struct store_merged){ 0 };
-	scan->has_data = true;
-	scan->each = add_row;
-	scan->after_service = end_service;
-	scan->ctx = &m;
-	sums_init(&m.sums, scan->s, take_sum, &m);
-	ok = merge(&m, scan, how, e);
+	scan.has_data = true;
+	scan.each = add_row;
+	scan.after_service = end_service;
+	scan.ctx = &m;
+	sums_init(&m.sums, scan.s, take_sum, &m);
+	ok = merge(&m, &scan, how, e);
 	if (ok)
-		naming_profile(scan->s->namer, a, &out->profile);
+		naming_profile(scan.s->namer, a, &out->profile);
 	sums_release(&m.sums);
 	piles_release(&m.piles);
 	buf_release(&m.first);

@@ -207,7 +207,7 @@ TEST(gauges_have_a_trend)
 
 /* ---- folders of before */
 
-/* A sum as it was written when nobody counted rounds: of the same functions. */
+/* A sum as it was written when there were no names of types, nor rounds: of the same functions. */
 static void put_old_sum(struct buf *out, struct str now)
 {
 	struct sealed s = { 0 };
@@ -223,6 +223,8 @@ static void put_old_sum(struct buf *out, struct str now)
 	put_number(out, n);
 	buf_str(out, (struct str){ (const char *)s.head.p, n });
 	s.head.p += n;
+	s.head.p += get_number(&s.head); /* the name of the sample type */
+	get_number(&s.head);		 /* profiles that have it */
 	put_number(out, get_number(&s.head));
 	get_number(&s.head); /* rounds */
 	assert_true(seal_unpack(&s, &e));

@@ -214,6 +214,8 @@ static bool count_part(struct counting *c, struct regress_side *side, const stru
 		vec_push(&c->sources, source);
 		vec_push(&c->starts, q->from);
 		side->nprofiles += merged.nprofiles;
+		if (merged.nseries > side->nseries)
+			side->nseries = merged.nseries;
 		side->nparts++;
 		side->samples += source.nevents;
 	}
@@ -239,15 +241,37 @@ static int64_t level_step(const struct store_query *q)
 	return int_distance(q->from, q->to) > DAY / 4 ? HOUR : 5 * MINUTE;
 }
 
+/* What of a point's step was asked for. */
+static double asked_time(const struct store_query *q, int64_t step, const struct store_point *p)
+{
+	int64_t end = int_add(p->time, step);
+
+	return (double)(q->to < end ? q->to : end) -
+	       (double)(q->from > p->time ? q->from : p->time);
+}
+
+/* A side ends with a profile, whose time goes on until another would have come. */
+static struct store_query whole_time(const struct regress_side *side, const struct store_query *q)
+{
+	double rounds = (double)side->nprofiles / (double)(side->nseries ? side->nseries : 1);
+	double length = (double)int_distance(side->from, side->to);
+	struct store_query whole = *q;
+
+	if (rounds > 1)
+		whole.to = int_add(q->to, int_from_double(fmax(0, length / (rounds - 1) - 1)));
+	return whole;
+}
+
 /* What the service takes, or, of gauges, has, on average over the time in which it was there. */
 static bool measure_side(struct counting *c, struct regress_side *side, const struct store_query *q,
 			 struct err *e)
 {
-	struct store_series_params params = {
-		.query = *q, .step = level_step(q), .has_levels = true, .how = STORE_AS_TYPE
-	};
+	struct store_series_params params = { .query = whole_time(side, q),
+					      .step = level_step(q),
+					      .has_levels = true,
+					      .how = STORE_AS_TYPE };
 	struct store_line *lines;
-	double sum = 0, factor = 1;
+	double sum = 0, time = 0, factor = 1;
 	struct str name;
 	size_t n;
 
@@ -255,12 +279,19 @@ static bool measure_side(struct counting *c, struct regress_side *side, const st
 		return e->kind == ERR_NOTFOUND;
 	if (!n)
 		return true;
-	for (size_t i = 0; i < lines[0].n; i++)
-		sum += lines[0].points[i].level;
+	for (size_t i = 0; i < lines[0].n; i++) {
+		const struct store_point *p = &lines[0].points[i];
+		double asked = asked_time(&params.query, params.step, p);
+
+		if (isfinite(p->level) && asked > 0) {
+			sum += p->level * asked;
+			time += asked;
+		}
+	}
 	c->out->is_gauge = lines[0].is_gauge;
 	if (!lines[0].is_gauge && unit_is_time(lines[0].unit))
 		factor = unit_to_default(lines[0].unit, &name);
-	side->cores = sum / (double)lines[0].n * factor;
+	side->cores = time > 0 ? sum / time * factor : 0;
 	return true;
 }
 

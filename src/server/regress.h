@@ -56,7 +56,7 @@ struct regress_params {
 struct regress_side {
 	struct str version; /* of REGRESS_VERSIONS */
 	int64_t from, to;
-	uint64_t nprofiles;
+	uint64_t nprofiles, nseries; /* nseries: at a time, at most */
 	uint32_t nparts;
 	double samples;
 	/* Of the whole service; of types that are not of time units in a second, and of gauges

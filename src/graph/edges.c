@@ -561,7 +561,7 @@ static void count_samples(void *ctx, size_t index)
 		count_inner(x);
 }
 
-/* Sums all passes up in the first, and frees the tables of the others. */
+/* Sums all passes up in the first. */
 static void join_passes(struct edge_pass *passes, size_t n)
 {
 	struct edge_table *sum = &passes[0].edges;
@@ -580,7 +580,6 @@ static void join_passes(struct edge_pass *passes, size_t n)
 			if (t->divs)
 				sum->divs[slot] = int_add(sum->divs[slot], t->divs[k]);
 		}
-		table_release(t);
 	}
 }
 
@@ -641,10 +640,13 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 		table_init(&passes[i].edges, params->mean, bits);
 	}
 	parallel_for((int)n, n, count_samples, passes);
-	join_passes(passes, n);
-	take_edges(a, g, &passes->edges, params->visual);
-	table_release(&passes->edges);
+	g->nedges = 0;
+	if (!stop_asked(params->stop)) {
+		join_passes(passes, n);
+		take_edges(a, g, &passes->edges, params->visual);
+	}
 	for (size_t i = 0; i < n; i++) {
+		table_release(&passes[i].edges);
 		vec_release(&passes[i].places);
 		vec_release(&passes[i].pending);
 		vec_release(&passes[i].twice);

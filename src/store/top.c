@@ -118,19 +118,27 @@ static void keep_share(struct top_part *p, struct top_weight *w, const struct to
 	p->shares.at[i].cum += x->cum;
 }
 
+/* What it is that shares divide. */
+static double ran_of(const struct top_part *p, const struct top_weight *w)
+{
+	return p->is_gauge ? w->flat : w->early + w->late;
+}
+
+/* All of it so far was of one kind. */
+static void keep_own(struct top_part *p, struct top_weight *w)
+{
+	keep_share(p, w, &(struct top_share){ .ctx = w->ctx, .ran = ran_of(p, w), .cum = w->cum });
+}
+
 void top_share(struct top_part *p, struct top_weight *w, const struct top_share *x)
 {
-	double ran = x->ran, cum = x->cum; /* x may be one that moves */
-
 	if (!w->ctx)
 		w->ctx = x->ctx;
 	else if (!w->shares && w->ctx != x->ctx)
-		keep_share(p, w,
-			   &(struct top_share){ .ctx = w->ctx, .ran = w->ran, .cum = w->cum });
+		keep_own(p, w);
 	if (w->shares)
 		keep_share(p, w, x);
-	w->ran += ran;
-	w->cum += cum;
+	w->cum += x->cum;
 }
 
 /* What a series has of one value of `by`. */
@@ -404,14 +412,20 @@ static void divide(struct topping *t, size_t n)
 	t->first[t->nparts] = n;
 }
 
-static void join_ran(struct top_part *to, struct top_weight *w, const struct top_part *p,
-		     const struct top_weight *x)
+static void join_shares(struct top_part *to, struct top_weight *w, const struct top_part *p,
+			const struct top_weight *x)
 {
-	if (!x->shares)
+	if (!x->shares) {
 		top_share(to, w,
-			  &(struct top_share){ .ctx = x->ctx, .ran = x->ran, .cum = x->cum });
+			  &(struct top_share){ .ctx = x->ctx, .ran = ran_of(p, x), .cum = x->cum });
+		return;
+	}
+	if (w->ctx && !w->shares)
+		keep_own(to, w);
 	for (uint32_t i = x->shares; i; i = p->shares.at[i - 1].next)
-		top_share(to, w, &p->shares.at[i - 1]);
+		keep_share(to, w, &p->shares.at[i - 1]);
+	w->ctx = w->ctx ? w->ctx : x->ctx;
+	w->cum += x->cum;
 }
 
 /* All of another part's into the first. */
@@ -428,8 +442,8 @@ static void join(struct top_part *to, const struct top_part *p)
 		const struct top_weight *x = &p->weights.at.at[i];
 		struct top_weight *w = top_weight_of(to, &to->weights, x->key, x->by);
 
+		join_shares(to, w, p, x);
 		w->flat += x->flat;
-		join_ran(to, w, p, x);
 		w->early += x->early;
 		w->late += x->late;
 		w->nservices += x->nservices;
@@ -623,7 +637,7 @@ static bool weigh(struct topping *t, size_t n, struct arena *a, struct store_top
 	clock_gettime(CLOCK_REALTIME, &now);
 	find_times(t, n, now.tv_sec * TOP_SECOND);
 	divide(t, n);
-	t->max_weights = t->s->params.max_memory / 8 / sizeof(struct top_weight) / t->nparts;
+	t->max_weights = t->s->params.max_memory / 6 / sizeof(struct top_weight) / t->nparts;
 	t->generation = naming_generation(t->s->namer);
 	parts_init(t, parts);
 	t->sample_type = hot_string(t->hot, t->params->sample_type);

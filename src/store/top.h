@@ -23,8 +23,7 @@ struct top_weight {
 	uint32_t key; /* function, or string that is a group */
 	uint32_t by;  /* string */
 	double flat, cum;
-	double ran; /* flat, times how much of what ran was profiled; of gauges: flat */
-	/* The same in each half; of gauges, what there was */
+	/* In each half: flat, times how much of what ran was profiled; of gauges, what there was */
 	double early, late;
 	int64_t service; /* that was the last to add to it */
 	uint32_t nservices;

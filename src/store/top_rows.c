@@ -176,7 +176,7 @@ static void fill_parts(const struct topping *t, struct arena *a, const struct to
 		n++;
 	row->nparts = n;
 	row->parts = arena_many(a, n, struct store_top_part);
-	row->parts[0] = (struct store_top_part){ w->ctx, w->ran, w->cum };
+	row->parts[0] = (struct store_top_part){ w->ctx, w->flat, w->cum };
 	for (uint32_t i = w->shares; i; i = shares[i - 1].next)
 		row->parts[--n] = (struct store_top_part){ shares[i - 1].ctx, shares[i - 1].ran,
 							   shares[i - 1].cum };

@@ -35,7 +35,9 @@ static void put_key(struct buf *out, struct str name, struct str unit)
 
 static struct str own_text(struct kinds *k, struct str text)
 {
-	return k->strings.at[strings_add(&k->strings, text)];
+	uint32_t i = strings_add(&k->strings, text); /* which may move them */
+
+	return k->strings.at[i];
 }
 
 uint32_t kinds_find(struct kinds *k, struct str name, struct str unit)
@@ -77,10 +79,12 @@ void kinds_join(struct kinds *k, const struct kinds *more)
 	for (size_t i = 0; i < more->at.n; i++) {
 		const struct kind *from = &more->at.at[i];
 		struct kind *to;
+		uint32_t kind;
 
 		if (!from->nservices)
 			continue;
-		to = &k->at.at[kinds_find(k, from->name, from->unit)];
+		kind = kinds_find(k, from->name, from->unit);
+		to = &k->at.at[kind];
 		to->nservices += from->nservices;
 		to->nprofiles += from->nprofiles;
 		to->is_unfit |= from->is_unfit;

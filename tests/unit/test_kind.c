@@ -96,3 +96,32 @@ TEST(a_series_has_what_most_of_its_profiles_have)
 	assert_true(str_eq(top.unit, STR("nanoseconds")));
 	place_release(&p);
 }
+
+/* Names of services are kept beside those of kinds, which move as they become more. */
+TEST(there_may_be_many_services)
+{
+	struct kinds k, all;
+	struct store_left_out left_out;
+	struct arena a = { 0 };
+	uint32_t cpu, other;
+	char name[20];
+
+	kinds_init(&k);
+	kinds_init(&all);
+	for (int i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "service-%d", i);
+		kinds_count(&k, kinds_find(&k, STR("cpu"), STR("nanoseconds")), i, str_of(name), 1);
+	}
+	kinds_count(&k, kinds_find(&k, STR("samples"), STR("count")), 5000, STR("odd"), 2);
+	kinds_join(&all, &k);
+	cpu = kinds_find(&all, STR("cpu"), STR("nanoseconds"));
+	other = kinds_find(&all, STR("samples"), STR("count"));
+	assert_int_equal(kinds_choose(&all), cpu);
+	assert_int_equal(all.at.at[cpu].nservices, 5000);
+	assert_int_equal(all.at.at[other].nprofiles, 2);
+	kinds_left_out(&all, cpu, &a, &left_out);
+	assert_int_equal(left_out.nservices, 1);
+	kinds_release(&k);
+	kinds_release(&all);
+	arena_release(&a);
+}

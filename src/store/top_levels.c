@@ -71,6 +71,13 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
+/* What a function had on average in one half, of which there is `other` if nobody told in it:
+ * windows are of the half in which they begin. */
+static double mean_in(double sum, double rounds, double other, double other_rounds)
+{
+	return rounds > 0 ? sum / rounds : ratio(other, other_rounds);
+}
+
 void top_add_level(struct top_part *p, const struct picked *series, uint32_t by)
 {
 	struct top_levels *levels = &p->levels;
@@ -81,8 +88,6 @@ void top_add_level(struct top_part *p, const struct picked *series, uint32_t by)
 			     fmax(1, (double)int_distance(p->t->from, p->t->to)));
 	double early = early_part(p->t, (double)told->first, length);
 	double each = ratio(length, told->early + told->late);
-	double each_early = ratio(early, told->early);
-	double each_late = ratio(length - early, told->late);
 
 	note_told(levels, told, length, gap);
 	levels->early = fmax(levels->early, early);
@@ -92,20 +97,21 @@ void top_add_level(struct top_part *p, const struct picked *series, uint32_t by)
 		const struct top_local *l = &p->locals.at[i];
 		struct top_weight *w =
 			top_weight_of(p, &levels->weights, top_key_of(p, l->function), by);
+		double before = l->flat - l->late;
 
 		w->flat += l->flat * each;
 		w->cum += p->t->params->group ? 0 : l->cum * each;
-		w->early += (l->flat - l->late) * each_early;
-		w->late += l->late * each_late;
+		w->early += early * mean_in(before, told->early, l->late, told->late);
+		w->late += (length - early) * mean_in(l->late, told->late, before, told->early);
 	}
 	p->told = (struct top_told){ 0 };
 }
 
-/* How long a service was there, of which one series was so long. Instances do not tell at the same
- * moment: one that was there all the time need not have told first, nor last. */
-static double shared(const struct top_levels *levels, double longest, double length)
+/* Was one of its series there as long as the service? Instances do not tell at the same moment: one
+ * that was there all the time need not have told first, nor last. */
+static bool has_whole(const struct top_levels *levels, double length)
 {
-	return longest + MANY * levels->gap >= length ? longest : length;
+	return levels->longest + MANY * levels->gap >= length;
 }
 
 void top_end_levels(struct top_part *p)
@@ -113,9 +119,10 @@ void top_end_levels(struct top_part *p)
 	struct top_levels *levels = &p->levels;
 	double length = levels->end - levels->first;
 	double early = early_part(p->t, levels->first, length);
-	double all = shared(levels, levels->longest, length),
-	       before = shared(levels, levels->early, early),
-	       after = shared(levels, levels->late, length - early);
+	bool is_whole = has_whole(levels, length);
+	double all = is_whole ? levels->longest : length;
+	double before = is_whole ? levels->early : early;
+	double after = is_whole ? levels->late : length - early;
 
 	for (size_t i = 0; i < levels->weights.at.n; i++) {
 		const struct top_weight *x = &levels->weights.at.at[i];

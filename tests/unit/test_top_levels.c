@@ -1,5 +1,6 @@
 #include "test.h"
 
+#include <math.h>
 #include <sqlite3.h>
 #include <time.h>
 
@@ -203,6 +204,30 @@ TEST(gauges_have_a_trend)
 	/* Nobody knows what it was at other times. */
 	assert_true(row_of(&top, "once", "")->trend == 0);
 	place_release(&p);
+}
+
+/* Neither windows nor versions begin where halves do. */
+TEST(what_stays_the_same_is_steady_wherever_the_middle_is)
+{
+	for (int i = 0; i < 5; i++) {
+		int64_t first = start + i * MINUTE;
+		struct store_top_params params = { .query = { .from = first,
+							      .to = first + 105 * MINUTE } };
+		struct store_top top;
+		struct place p;
+
+		place_init(&p);
+		for (int minute = 0; minute < 120; minute += 5)
+			tell(&p,
+			     &(struct told){ .service = "web",
+					     .pod = minute < 60 ? "a" : "b",
+					     .time = first + minute * MINUTE },
+			     "main;keep 4000\n");
+		top = top_of(&p, &params);
+		assert_near((double)top.rows[0].flat, 4000);
+		assert_true(fabs(top.rows[0].trend) < 4000 * 0.001);
+		place_release(&p);
+	}
 }
 
 /* ---- folders of before */

@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "base/vec.h"
 
-enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256 };
+enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256, FEW = 100 };
 
 /* What becomes of a frame's node: the node of the graph, with WANTED if edges to it are, or
  * LEFT_OUT. A frame of the walk, a hop, is that, and FRAME_INLINED. */
@@ -28,14 +28,21 @@ enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256 };
 #define EDGE_FLAGS (EDGE_SPREADS | EDGE_RESIDUAL)
 #define EDGE_ENDS ((uint64_t)FRAME_NODE << 32 | FRAME_NODE)
 
-/* What a location has for the walk. KEPT: frames. INTO, OUT: edges from callers, or to callees,
- * that are wanted. INNER: such edges between its own frames. GAP_*: frames that are left out,
- * before the first that is kept, or after the last, or all. */
+/* What a location has for the walk; nothing: all of it is hidden. KEPT: frames. INTO, OUT: edges
+ * from callers, or to callees, that are wanted. INNER: such edges between its own frames. GAP_*:
+ * frames that are left out, before the first that is kept, or after the last, or all. */
 enum { KEPT = 1, INTO = 2, OUT = 4, INNER = 8, GAP_BEFORE = 16, GAP_AFTER = 32 };
 
-/* Where a location meets its callers and its callees: halves of edges. */
+/* The locations of a sample that are not hidden. */
+struct trail {
+	const uint32_t *at;
+	uint32_t n;
+};
+
+/* Where a location meets its callers and its callees: halves of edges, EDGE_RESIDUAL where its own
+ * frames at that end are left out. */
 struct link {
-	uint32_t first, last;
+	uint64_t into, out;
 };
 
 /* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
@@ -62,17 +69,20 @@ struct edge_pass {
 	const bool *repeats;	     /* by row: samples that may have a node twice; NULL: all may */
 	const unsigned char *traits; /* by location, as the next; if there are `repeats` */
 	const uint32_t *is_asked;    /* a bit for each */
+	const uint32_t *is_visible;  /* the same; NULL: all are */
 	const struct link *links;
-	const uint32_t *inner_of; /* where to sum up weights of an INNER location */
+	const struct location_sum *sums; /* by location, as in struct weights; or NULL: not known */
+	const uint32_t *inner_of;	 /* else where to sum up weights of an INNER location */
 	uint64_t *inner;
 	bool has_inner;	      /* any? */
-	bool has_blanks;      /* are there locations without frames? */
 	bool is_whole;	      /* or are all of all locations kept? */
 	bool is_choosy;	      /* are only some edges wanted? */
+	bool asks_little;     /* of so few locations that most samples have none? */
 	uint32_t from_mask;   /* WANTED: edges from wanted nodes are too */
 	uint32_t first, last; /* samples */
 	struct edge_table edges;
-	vec(uint32_t) places; /* of a sample's stack: what is kept */
+	vec(uint32_t) visible; /* of a sample's stack, if not all is */
+	vec(uint32_t) places;  /* of its trail: what is kept */
 	/* Edges wait here until their slots have arrived in the cache. */
 	vec(struct edge_slot) pending;
 	vec(uint64_t) twice; /* of a sample that may have some twice */
@@ -125,9 +135,10 @@ static unsigned char make_link(struct edge_pass *x, struct link *l, uint32_t loc
 		traits &= (unsigned char)~GAP_AFTER;
 		last = hop;
 	}
-	l->first = first ^ FRAME_INLINED;
-	l->last = (last & FRAME_NODE) | (last & x->from_mask);
-	return traits | (is_kept(last) && (l->last & WANTED) ? OUT : 0);
+	last = (last & FRAME_NODE) | (last & x->from_mask);
+	l->into = (first ^ FRAME_INLINED) | (traits & GAP_BEFORE ? EDGE_RESIDUAL : 0);
+	l->out = (uint64_t)last << 32 | (traits & GAP_AFTER ? EDGE_RESIDUAL : 0);
+	return traits | (is_kept(last) && (last & WANTED) ? OUT : 0);
 }
 
 /* What the walk needs to know of locations. Returns how many have edges of their own. */
@@ -138,20 +149,29 @@ static uint32_t make_links(struct arena *a, struct edge_pass *x)
 	struct link *links = arena_many(a, n, struct link);
 	uint32_t *inner_of = arena_many(a, n, uint32_t);
 	uint32_t *is_asked = arena_many(a, n / 32 + 1, uint32_t);
+	uint32_t *is_visible = arena_many(a, n / 32 + 1, uint32_t);
 	unsigned char asked = x->is_choosy ? INTO | OUT | INNER : KEPT;
+	uint32_t nvisible = 0, nasked = 0;
 
 	x->is_whole = true;
 	for (uint32_t loc = 0; loc < n; loc++) {
 		traits[loc] = make_link(x, &links[loc], loc);
-		x->has_blanks |= !traits[loc];
+		if (!traits[loc])
+			continue;
+		nvisible++;
+		is_visible[loc / 32] |= 1u << loc % 32;
 		x->is_whole &= (traits[loc] & (KEPT | GAP_BEFORE | GAP_AFTER)) == KEPT;
-		if (traits[loc] & asked)
+		if (traits[loc] & asked) {
+			nasked++;
 			is_asked[loc / 32] |= 1u << loc % 32;
+		}
 		if (traits[loc] & INNER)
 			inner_of[loc] = ninner++;
 	}
 	x->traits = traits;
 	x->is_asked = is_asked;
+	x->is_visible = nvisible < n ? is_visible : NULL;
+	x->asks_little = nasked < n / FEW;
 	x->links = links;
 	x->inner_of = inner_of;
 	x->has_inner = ninner;
@@ -329,40 +349,12 @@ static void count_frames(struct edge_pass *x, uint32_t sample, int64_t w, int64_
 	count_twice(x, sample, w, div);
 }
 
-/* Are frames left out between two places? Those that are hidden are no frames. */
-static inline bool has_gap(const struct edge_pass *x, const uint32_t *stack, uint32_t place,
-			   uint32_t caller)
+/* The edge between two places. */
+static inline uint64_t edge_between(const struct edge_pass *x, const struct trail *t,
+				    uint32_t callee, uint32_t caller)
 {
-	unsigned gap =
-		(x->traits[stack[place]] & GAP_BEFORE) | (x->traits[stack[caller]] & GAP_AFTER);
-
-	if (!x->has_blanks)
-		return gap | (caller - place > 1);
-	while (++place < caller)
-		gap |= x->traits[stack[place]];
-	return gap;
-}
-
-/* The same if all locations that have a frame that is kept are among the places. */
-static void count_places(struct edge_pass *x, uint32_t sample, uint32_t n, int64_t w, int64_t div)
-{
-	const uint32_t *stack = x->p->stacks + x->p->samples[sample].stack, *places = x->places.at;
-	const uint32_t *first = x->f->first;
-	struct position at = { .parent = LEFT_OUT };
-
-	for (uint32_t i = n; i-- > 0;) {
-		uint32_t loc = stack[places[i]];
-
-		at.gap |= i + 1 < n && has_gap(x, stack, places[i], places[i + 1]);
-		step_frames(x, &at, x->f->lists + first[loc], first[loc + 1] - first[loc]);
-	}
-	count_twice(x, sample, w, div);
-}
-
-/* The edge between two places, but for gaps between them. */
-static inline uint64_t edge_between(const struct edge_pass *x, uint32_t callee, uint32_t caller)
-{
-	return (uint64_t)x->links[caller].last << 32 | x->links[callee].first;
+	return x->links[t->at[callee]].into | x->links[t->at[caller]].out |
+	       (caller - callee > 1 ? EDGE_RESIDUAL : 0);
 }
 
 /* Appends to edges that wait, of which there must be room. */
@@ -376,99 +368,78 @@ static inline struct edge_slot *push_edge(const struct edge_pass *x, struct edge
 
 /* The edge to the next caller that is kept. */
 static struct edge_slot *push_caller(const struct edge_pass *x, struct edge_slot *to,
-				     const struct sample *s, uint32_t place, int64_t w)
+				     const struct trail *t, uint32_t place, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t i = place + 1;
 
-	while (i < s->nstack && !(x->traits[stack[i]] & KEPT))
+	while (i < t->n && !(x->traits[t->at[i]] & KEPT))
 		i++;
-	if (i == s->nstack)
-		return to;
-	return push_edge(x, to,
-			 edge_between(x, stack[place], stack[i]) |
-				 (has_gap(x, stack, place, i) ? EDGE_RESIDUAL : 0),
-			 w);
+	return i < t->n ? push_edge(x, to, edge_between(x, t, place, i), w) : to;
 }
 
 /* For edges that are wanted because of where they come from. */
 static struct edge_slot *push_callee(const struct edge_pass *x, struct edge_slot *to,
-				     const struct sample *s, uint32_t place, int64_t w)
+				     const struct trail *t, uint32_t place, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t i = place;
 
-	while (i > 0 && !(x->traits[stack[i - 1]] & KEPT))
+	while (i > 0 && !(x->traits[t->at[i - 1]] & KEPT))
 		i--;
-	if (i == 0 || x->traits[stack[i - 1]] & INTO)
+	if (i == 0 || x->traits[t->at[i - 1]] & INTO)
 		return to;
-	return push_edge(x, to,
-			 edge_between(x, stack[i - 1], stack[place]) |
-				 (has_gap(x, stack, i - 1, place) ? EDGE_RESIDUAL : 0),
-			 w);
+	return push_edge(x, to, edge_between(x, t, i - 1, place), w);
 }
 
 static struct edge_slot *push_some(const struct edge_pass *x, struct edge_slot *to,
-				   const struct sample *s, uint32_t n, int64_t w)
+				   const struct trail *t, uint32_t n, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack;
-
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t place = x->places.at[i];
 
-		if (x->traits[stack[place]] & INTO)
-			to = push_caller(x, to, s, place, w);
-		if (x->traits[stack[place]] & OUT)
-			to = push_callee(x, to, s, place, w);
+		if (x->traits[t->at[place]] & INTO)
+			to = push_caller(x, to, t, place, w);
+		if (x->traits[t->at[place]] & OUT)
+			to = push_callee(x, to, t, place, w);
 	}
 	return to;
 }
 
-/* The same if every location is kept whole, so that neighbours are those of the stack. Which of the
+/* The same if every location is kept whole, so that neighbours are those of the trail. Which of the
  * edges are wanted is as good as random: each is put down, and stays if it is. */
 static struct edge_slot *push_some_whole(const struct edge_pass *x, struct edge_slot *to,
-					 const struct sample *s, uint32_t n, int64_t w)
+					 const struct trail *t, uint32_t n, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack;
-
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t place = x->places.at[i], loc = stack[place];
-		bool has_caller = place + 1 < s->nstack, has_callee = place > 0;
-		uint32_t caller = stack[place + has_caller], callee = stack[place - has_callee];
-		unsigned char traits = x->traits[loc];
+		uint32_t place = x->places.at[i];
+		bool has_caller = place + 1 < t->n, has_callee = place > 0;
+		uint32_t caller = place + has_caller, callee = place - has_callee;
+		unsigned char traits = x->traits[t->at[place]];
 
-		push_edge(x, to, edge_between(x, loc, caller), w);
+		push_edge(x, to, edge_between(x, t, place, caller), w);
 		to += has_caller & ((traits & INTO) != 0);
-		push_edge(x, to, edge_between(x, callee, loc), w);
-		to += has_callee & ((traits & OUT) != 0) & !(x->traits[callee] & INTO);
+		push_edge(x, to, edge_between(x, t, callee, place), w);
+		to += has_callee & ((traits & OUT) != 0) & !(x->traits[t->at[callee]] & INTO);
 	}
 	return to;
 }
 
 /* Edges between all places, one after the other. */
 static struct edge_slot *push_all(const struct edge_pass *x, struct edge_slot *to,
-				  const struct sample *s, uint32_t n, int64_t w)
+				  const struct trail *t, uint32_t n, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack, *places = x->places.at;
+	const uint32_t *places = x->places.at;
 
-	for (uint32_t i = 1; i < n; i++) {
-		uint32_t place = places[i - 1], caller = places[i];
-		uint64_t gap = has_gap(x, stack, place, caller);
-
-		to = push_edge(x, to,
-			       edge_between(x, stack[place], stack[caller]) | gap * EDGE_RESIDUAL,
-			       w);
-	}
+	for (uint32_t i = 1; i < n; i++)
+		to = push_edge(x, to, edge_between(x, t, places[i - 1], places[i]), w);
 	return to;
 }
 
-static void add_inner_weights(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+static void add_inner_weights(struct edge_pass *x, const struct trail *t, uint32_t n, int64_t w)
 {
-	const uint32_t *stack = x->p->stacks + s->stack;
 	uint32_t *places = x->places.at, ninner = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t loc = stack[places[i]];
+		uint32_t loc = t->at[places[i]];
 
 		places[ninner] = loc;
 		ninner += (x->traits[loc] & INNER) != 0;
@@ -477,22 +448,55 @@ static void add_inner_weights(struct edge_pass *x, const struct sample *s, uint3
 		x->inner[x->inner_of[places[i]]] += (uint64_t)w;
 }
 
-/* For a sample that has no node twice, and `n` places that are asked for, which are lost. */
-static void count_links(struct edge_pass *x, const struct sample *s, uint32_t n, int64_t w)
+/* Edges that the `n` places have with others. */
+static void push_links(struct edge_pass *x, const struct trail *t, uint32_t n, int64_t w)
 {
 	struct edge_slot *to;
 
 	vec_reserve(&x->pending, 2 * (size_t)n + 1);
 	to = x->pending.at + x->pending.n;
 	if (!x->is_choosy)
-		to = push_all(x, to, s, n, w);
+		to = push_all(x, to, t, n, w);
 	else if (x->is_whole)
-		to = push_some_whole(x, to, s, n, w);
+		to = push_some_whole(x, to, t, n, w);
 	else
-		to = push_some(x, to, s, n, w);
+		to = push_some(x, to, t, n, w);
 	x->pending.n = (size_t)(to - x->pending.at);
-	if (x->has_inner)
-		add_inner_weights(x, s, n, w);
+}
+
+static bool is_loop(uint64_t edge)
+{
+	return !(((edge >> 32) ^ edge) & FRAME_NODE);
+}
+
+/* Any sample, and the places that are asked for. */
+static void count_places(struct edge_pass *x, uint32_t sample, const struct trail *t, uint32_t n,
+			 int64_t w, int64_t div)
+{
+	size_t first = x->pending.n;
+
+	push_links(x, t, n, w);
+	for (size_t i = first; i < x->pending.n; i++)
+		if (!is_loop(x->pending.at[i].key))
+			vec_push(&x->twice, x->pending.at[i].key);
+	x->pending.n = first;
+	for (uint32_t i = 0; i < n; i++) {
+		struct position at = { .parent = LEFT_OUT };
+		uint32_t loc = t->at[x->places.at[i]];
+
+		if (x->traits[loc] & INNER)
+			step_frames(x, &at, x->f->lists + x->f->first[loc],
+				    x->f->first[loc + 1] - x->f->first[loc]);
+	}
+	count_twice(x, sample, w, div);
+}
+
+/* For a sample that has no node twice, and `n` places that are asked for, which are lost. */
+static void count_links(struct edge_pass *x, const struct trail *t, uint32_t n, int64_t w)
+{
+	push_links(x, t, n, w);
+	if (x->has_inner && !x->sums)
+		add_inner_weights(x, t, n, w);
 	if (x->pending.n >= PENDING)
 		count_pending(x);
 }
@@ -514,30 +518,64 @@ static void add_inner(struct edge_pass *x, uint32_t loc, uint64_t w)
 
 static void count_inner(struct edge_pass *x)
 {
-	for (uint32_t loc = 0; loc < x->p->nlocations; loc++)
-		if ((x->traits[loc] & INNER) && x->inner[x->inner_of[loc]])
-			add_inner(x, loc, x->inner[x->inner_of[loc]]);
+	for (uint32_t loc = 0; loc < x->p->nlocations; loc++) {
+		uint64_t w = 0;
+
+		if (x->traits[loc] & INNER)
+			w = x->sums ? x->sums[loc].cum : x->inner[x->inner_of[loc]];
+		if (w)
+			add_inner(x, loc, w);
+	}
+}
+
+/* What a sample has that is not hidden, and which places of it are asked for: returns how many. As
+ * in pick_places, there is no branch. */
+static uint32_t pick_visible(struct edge_pass *x, struct trail *t)
+{
+	const uint32_t *asked = x->is_asked, *visible = x->is_visible;
+	uint32_t *trail, *places = x->places.at, ntrail = 0, nplaces = 0;
+
+	vec_reserve(&x->visible, t->n);
+	trail = x->visible.at;
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t loc = t->at[i];
+
+		trail[ntrail] = loc;
+		places[nplaces] = ntrail;
+		ntrail += visible[loc / 32] >> loc % 32 & 1;
+		nplaces += asked[loc / 32] >> loc % 32 & 1;
+	}
+	*t = (struct trail){ trail, ntrail };
+	return nplaces;
+}
+
+static uint32_t pick_asked(struct edge_pass *x, struct trail *t)
+{
+	uint32_t n = 1;
+
+	vec_reserve(&x->places, t->n);
+	if (x->asks_little || !x->is_visible)
+		n = pick_places(x->places.at, t->at, t->n, x->is_asked);
+	return n && x->is_visible ? pick_visible(x, t) : n;
 }
 
 static void count_one(struct edge_pass *x, uint32_t sample, int64_t w, int64_t div)
 {
 	const struct sample *s = &x->p->samples[sample];
+	struct trail t = { x->p->stacks + s->stack, s->nstack };
 	uint32_t n;
 
 	if (!x->links) {
 		count_frames(x, sample, w, div);
 		return;
 	}
-	vec_reserve(&x->places, s->nstack);
-	n = pick_places(x->places.at, x->p->stacks + s->stack, s->nstack, x->is_asked);
+	n = pick_asked(x, &t);
 	if (!n)
 		return;
 	if (w > 0 && !x->repeats[s->row])
-		count_links(x, s, n, w);
-	else if (x->is_choosy)
-		count_frames(x, sample, w, div);
+		count_links(x, &t, n, w);
 	else
-		count_places(x, sample, n, w, div);
+		count_places(x, sample, &t, n, w, div);
 }
 
 static void count_samples(void *ctx, size_t index)
@@ -557,7 +595,7 @@ static void count_samples(void *ctx, size_t index)
 		count_one(x, i, w, div);
 	}
 	count_pending(x);
-	if (x->links)
+	if (x->links && (!x->sums || index == 0))
 		count_inner(x);
 }
 
@@ -583,40 +621,59 @@ static void join_passes(struct edge_pass *passes, size_t n)
 	}
 }
 
-/* Sorts by one end, those that have the same stay in their order. */
-static void sort_by_end(struct edge *to, const struct edge *from, uint32_t n, uint32_t *starts,
-			uint32_t nnodes, bool by_from)
+static uint32_t end_of(const struct edge_slot *s, bool from)
 {
-	memset(starts, 0, ((size_t)nnodes + 1) * sizeof(*starts));
-	for (uint32_t i = 0; i < n; i++)
-		starts[(by_from ? from[i].from : from[i].to) + 1]++;
+	return (uint32_t)(s->key >> (from ? 32 : 0)) & FRAME_NODE;
+}
+
+/* How many have a lower end, by end. */
+static uint32_t *find_starts(struct arena *a, const struct edge_table *t, uint32_t nnodes,
+			     bool from)
+{
+	uint32_t *starts = arena_many(a, (size_t)nnodes + 1, uint32_t);
+
+	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
+		if (t->slots[i].key)
+			starts[end_of(&t->slots[i], from) + 1]++;
 	for (uint32_t i = 1; i <= nnodes; i++)
 		starts[i] += starts[i - 1];
-	for (uint32_t i = 0; i < n; i++)
-		to[starts[by_from ? from[i].from : from[i].to]++] = from[i];
+	return starts;
 }
 
 /* Scores of nodes are sums over their edges, so for those the order must not depend on hashing. */
-static void sort_edges(struct graph *g)
+static void take_in_order(struct graph *g, const struct edge_table *t)
 {
+	enum { AHEAD = 16 };
 	struct arena scratch = { 0 };
-	struct edge *other = arena_many_raw(&scratch, g->nedges, struct edge);
-	uint32_t *starts = arena_many_raw(&scratch, (size_t)g->nnodes + 1, uint32_t);
+	uint32_t *slots = arena_many_raw(&scratch, g->nedges, uint32_t);
+	uint32_t *starts = find_starts(&scratch, t, g->nnodes, false);
 
-	sort_by_end(other, g->edges, g->nedges, starts, g->nnodes, false);
-	sort_by_end(g->edges, other, g->nedges, starts, g->nnodes, true);
+	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
+		if (t->slots[i].key)
+			slots[starts[end_of(&t->slots[i], false)]++] = (uint32_t)i;
+	starts = find_starts(&scratch, t, g->nnodes, true);
+	for (uint32_t i = 0; i < g->nedges; i++) {
+		uint32_t next = i + AHEAD < g->nedges ? slots[i + AHEAD] : 0;
+
+		__builtin_prefetch(&t->slots[next]);
+		g->edges[starts[end_of(&t->slots[slots[i]], true)]++] = edge_at(t, slots[i]);
+	}
 	arena_release(&scratch);
 }
 
 static void take_edges(struct arena *a, struct graph *g, const struct edge_table *t, bool in_order)
 {
-	g->edges = arena_many(a, t->used, struct edge);
-	g->nedges = 0;
+	uint32_t n = 0;
+
+	g->edges = arena_many_raw(a, t->used, struct edge);
+	g->nedges = t->used;
+	if (in_order) {
+		take_in_order(g, t);
+		return;
+	}
 	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
 		if (t->slots[i].key)
-			g->edges[g->nedges++] = edge_at(t, i);
-	if (in_order)
-		sort_edges(g);
+			g->edges[n++] = edge_at(t, i);
 }
 
 /* Walks over the samples on all cores. */
@@ -647,6 +704,7 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 	}
 	for (size_t i = 0; i < n; i++) {
 		table_release(&passes[i].edges);
+		vec_release(&passes[i].visible);
 		vec_release(&passes[i].places);
 		vec_release(&passes[i].pending);
 		vec_release(&passes[i].twice);
@@ -682,7 +740,8 @@ static struct edge_pass plan_pass(struct arena *a, const struct edge_walk *walk,
 				   .params = walk->params,
 				   .f = walk->f,
 				   .fates = choose_fates(a, walk->f, walk->kept, wanted),
-				   .repeats = walk->repeats,
+				   .repeats = walk->weights->repeats,
+				   .sums = walk->weights->locations,
 				   .is_choosy = wanted,
 				   .from_mask = walk->params->near ? WANTED : 0 };
 }

@@ -106,7 +106,7 @@ static void count_edges(struct trimmer *t, const uint32_t *kept)
 	if (!t->params->without_edges)
 		edges_count(t->a, t->g,
 			    &(struct edge_walk){ t->p, &t->frames, t->params, kept, wanted,
-						 t->weights.repeats });
+						 &t->weights });
 	graph_link(t->a, t->g);
 }
 
@@ -461,7 +461,7 @@ static void trim_visual(struct trimmer *t, const uint32_t *kept)
 	}
 	trim_tags(t);
 	g->dropped_edges = trim_edges(t);
-	graph_sort_links(g, t->params->stop);
+	graph_sort_links(g, t->params);
 	remove_redundant_edges(t);
 }
 
@@ -482,7 +482,7 @@ static void trim(struct trimmer *t, const uint32_t *kept)
 		return;
 	trim_edges(t);
 	graph_link(t->a, g);
-	graph_sort_links(g, t->params->stop);
+	graph_sort_links(g, t->params);
 }
 
 void graph_build(struct arena *a, struct graph *g, const struct profile *p,

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
+
+enum { PARALLEL_EDGES = 10000, PIECES = 64 };
+
 /* ---- edges */
 
 static int compare_edges(const void *x, const void *y, void *ctx)
@@ -61,14 +65,29 @@ void graph_link(struct arena *a, struct graph *g)
 	}
 }
 
-void graph_sort_links(struct graph *g, const atomic_bool *stop)
-{
-	for (uint32_t i = 0; i < g->nnodes && !stop_asked(stop); i++) {
-		struct node *n = &g->nodes[i];
+struct link_sort {
+	struct graph *g;
+	const atomic_bool *stop;
+};
 
-		graph_sort_edges(g, n->in, n->nin);
-		graph_sort_edges(g, n->out, n->nout);
+static void sort_links(void *ctx, size_t piece)
+{
+	const struct link_sort *x = ctx;
+	struct graph *g = x->g;
+	uint32_t end = (uint32_t)(g->nnodes * (piece + 1) / PIECES);
+
+	for (uint32_t i = (uint32_t)(g->nnodes * piece / PIECES); i < end && !stop_asked(x->stop);
+	     i++) {
+		graph_sort_edges(g, g->nodes[i].in, g->nodes[i].nin);
+		graph_sort_edges(g, g->nodes[i].out, g->nodes[i].nout);
 	}
+}
+
+void graph_sort_links(struct graph *g, const struct graph_params *params)
+{
+	struct link_sort x = { g, params->stop };
+
+	parallel_for(g->nedges > PARALLEL_EDGES ? params->threads : 1, PIECES, sort_links, &x);
 }
 
 /* ---- nodes */

@@ -62,7 +62,7 @@ struct edge_walk {
 	/* By index in g->nodes: edges that lead to others are left out; with params->near, only
 	 * those that do not come from a wanted one. NULL: all are wanted. */
 	const bool *wanted;
-	const bool *repeats; /* as in struct weights */
+	const struct weights *weights;
 };
 /* Fills g->edges from the samples, with only those frames whose nodes are kept. */
 void edges_count(struct arena *a, struct graph *g, const struct edge_walk *walk);
@@ -118,7 +118,7 @@ bool tags_exist(const struct profile *p);
 void graph_sort(struct graph *g, const struct profile *p, const struct graph_params *params);
 /* Lists each node's edges, in the order of g->edges. */
 void graph_link(struct arena *a, struct graph *g);
-/* Puts the heaviest first. Once `stop` is set, the graph is of no use. */
-void graph_sort_links(struct graph *g, const atomic_bool *stop);
+/* Puts the heaviest first. */
+void graph_sort_links(struct graph *g, const struct graph_params *params);
 
 #endif

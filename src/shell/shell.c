@@ -216,7 +216,7 @@ static void work_ahead(struct shell *x)
 {
 	static const struct {
 		const char *line, *argument;
-	} likely[] = { { "top", "" },	  { "tree", "" },     { "dot", "" },
+	} likely[] = { { "top", "" },	  { "dot", "" },      { "tree", "" },
 		       { "peek .", "." }, { "top -cum", "" }, { "tree -cum", "" } };
 	struct shell_ahead_report reports[sizeof(likely) / sizeof(*likely)] = { 0 };
 	struct arena a = { 0 };

@@ -39,6 +39,9 @@ cat > "$demo/kiln.yaml" <<END
 data: $demo/data
 listen: localhost:$(free_port 10100)
 access-log: false
+# Names and sources from this machine, where the service was built.
+symbolize-local: true
+source-path: "$PWD"
 scrape:
   - job: shop
     interval: 5s

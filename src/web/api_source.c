@@ -26,6 +26,7 @@ struct source_call {
 	struct str function;	   /* its name; "": those that match */
 	struct annotate_site site; /* of it */
 	bool has_site;
+	bool is_known; /* does some profile have the function? */
 };
 
 /* ---- the calls of one frame */
@@ -311,8 +312,8 @@ static bool annotate_any(struct listing *x, const struct source_call *call, stru
 		params.is_by_samples = true;
 		ok = annotate(x->r, &params, &x->annotation, e);
 	}
-	/* That a function is not called by one of its callers is an answer. */
-	return ok || (api_param(x->q, "root").n && e->kind == ERR_NOTFOUND);
+	/* That a function has no lines, or is not called by one of its callers, is an answer. */
+	return ok || ((call->is_known || api_param(x->q, "root").n) && e->kind == ERR_NOTFOUND);
 }
 
 static bool run_source(struct buf *out, struct report_run *r, struct err *e)
@@ -378,6 +379,7 @@ bool api_source(struct api_call *q, struct buf *out, struct err *e)
 	if (site.n && !inlining_read(q, site, &call.site, e))
 		return false;
 	if (fn.n) {
+		call.is_known = functions_find(&q->site->functions, fn);
 		call.function = functions_text(&q->site->functions, q->a, fn);
 		pattern = api_quoted(q->a, call.function);
 	} else if (f.n) {

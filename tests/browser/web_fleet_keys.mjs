@@ -249,6 +249,19 @@ await test("dialogs: Back closes them", async () => {
 	equal([new URL(page.url()).pathname, await page.getByRole("dialog").count()], ["/services", 0]);
 });
 
+await test("targets: a problem begins with what went wrong", async () => {
+	const problem = 'Get "http://web-1:6060/debug/pprof/heap": dial tcp 10.0.0.7:6060: connect: connection refused';
+
+	await page.route("**/api/1/targets*", route => route.fulfill({ json: { jobs: [{ job: "web", problem: "", interval: 60, replicas: 0, up: 0, down: 1, new: 0, targets: [
+		{ target: "web-1:6060", service: "web", labels: [], state: "down", problem, since: null, last: null, profiles: [] }] }] } }));
+	await open(url + "targets");
+	await page.getByText("connect: connection refused", { exact: true }).waitFor();
+	await page.getByRole("button", { name: "web-1:6060", exact: true }).click();
+	await page.getByRole("dialog").getByText(problem).waitFor();
+	await page.keyboard.press("Escape");
+	await page.unroute("**/api/1/targets*");
+});
+
 await test("targets: one profile at a time, however often the button is pressed", async () => {
 	let asked = 0;
 	const capture = { id: "x1", state: "running", service: "web", target: "web-1:6060", type: "cpu", seconds: 9, left: 9, created: null, started: null, ended: null, profile: null, problem: "" };

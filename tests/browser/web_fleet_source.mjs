@@ -1,7 +1,7 @@
 // Sources and instructions in the viewer of kiln serve: of a program that was uploaded, and without.
 import { axe, cli, equal, open, page, ready, serveStore, setTheme, shoot, test, trouble } from "./web_lib.mjs";
 import { push } from "./web_fleet_lib.mjs";
-import { closeBrowser } from "./web_proof_lib.mjs";
+import { closeBrowser, makeProfile } from "./web_proof_lib.mjs";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -95,6 +95,22 @@ await test("source: without --source-path lines have no text, and it is said how
 	equal(await panes().first().locator("tbody tr.line").count() > 2, true, "lines by their numbers");
 	await shoot("source-none");
 	await axe("no source");
+});
+
+await test("source: an address has none, and what has a name comes first", async () => {
+	const url = await serveStore();
+	const named = makeProfile([[["main", "libc.so.6+0x3f9c0"], 3e9], [["main", "work"], 1e9]], { type: ["cpu", "nanoseconds"], duration: 10e9 });
+
+	await push(url, profile(), { service: "loop", type: "heap" });
+	await open(`${url}ui/source?a=${SIDE}`);
+	await page.getByText("No source is known").waitFor();
+	await page.getByRole("link", { name: "Why no names?" }).first().waitFor();
+	equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
+	await axe("an address");
+	await push(url, named, { service: "mixed", type: "cpu" });
+	await open(`${url}ui/source?a=${SIDE.replace("loop", "mixed").replace("heap", "cpu")}`);
+	await page.locator("main h2", { hasText: "work" }).waitFor();
+	equal(trouble, []);
 });
 
 rmSync(folder, { recursive: true });

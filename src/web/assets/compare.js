@@ -324,11 +324,18 @@ function mountCompare(el, ctx) {
 		body.querySelector(".count").textContent = `${formatCount(rows.length)} of ${formatCount(data.rows.length)} functions`;
 	}
 
+	/** How the warning can be done away with. */
+	function waysOut(text) {
+		if (!text.startsWith("The durations") || ctx.state.cn)
+			return [];
+		return normals().slice(-2).map(([value, name]) => button(`Compare ${name}`, () => ctx.set({ cn: value }), { class: "link" }));
+	}
+
 	function showNotes(more) {
 		const a = profileOf("a"), b = profileOf("b"), type = ctx.sampleType()?.type;
 		const list = [...(a && b ? compareWarnings(a, b, type) : []), ...more];
 
-		clear(notes).append(...[...new Set(list)].map(text => h("p", { class: "compare-warning" }, "⚠ ", cleanName(text, 500))));
+		clear(notes).append(...[...new Set(list)].map(text => h("p", { class: "compare-warning" }, "⚠ ", cleanName(text, 500), ...waysOut(text))));
 	}
 
 	async function load(signal) {

@@ -53,6 +53,9 @@ export function unitSeconds(name) {
 	return unit ? unit[1] / 1e9 : 0;
 }
 
+/** Is it bytes, which go by 1024? */
+export const isBinaryUnit = name => Boolean(findUnit(UNIT_FAMILIES[0], name || ""));
+
 function isAutomatic(to) {
 	return !to || to === "minimum" || to === "auto";
 }
@@ -138,10 +141,13 @@ export function shortName(name) {
 	return cleanName(s);
 }
 
+/** Is it what stands for a name that is not known? "libc.so.6+0x3f9c0" */
+export const isAddress = name => /(?:^|\+)0x[0-9a-f]+$/.test(name);
+
 /** What comes after the last scope: "mul" of "render::Matrix::mul(int)". */
 export function tailName(short) {
-	// "[libc.so.6]" has no scopes.
-	if (short.startsWith("["))
+	// "[libc.so.6]" and "libc.so.6+0x3f9c0" have no scopes.
+	if (short.startsWith("[") || isAddress(short))
 		return short;
 	const plain = short
 		.replace(/<[^<>]*>|\[[^[\]]*\]/g, "")

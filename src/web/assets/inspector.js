@@ -27,6 +27,9 @@ export function whyLink({ meta, state }) {
 	return meta.home ? h("a", { href: `${meta.home}storage?${state.a}&why=1` }, "Why no names?") : null;
 }
 
+// A sum of many profiles has the comments of all.
+const SHOWN_COMMENTS = 8;
+
 // Asked for once per selection.
 const reasons = {};
 
@@ -232,7 +235,8 @@ export function profileFacts(ctx) {
 
 /** The facts as a list. */
 export function factList(ctx) {
-	const comments = (ctx.profile?.comments || []).map(text => h("p", { class: "muted place" }, cleanName(text, 500)));
+	const comments = (ctx.profile?.comments || []).map(text => h("p", { class: "muted place" }, cleanName(text, 500))),
+		more = comments.splice(SHOWN_COMMENTS);
 
 	return [
 		h(
@@ -241,6 +245,7 @@ export function factList(ctx) {
 			profileFacts(ctx).map(([what, text]) => [h("dt", {}, what), h("dd", {}, cleanName(String(text), 300))])
 		),
 		comments,
+		more.length ? h("details", {}, h("summary", { class: "muted" }, `${formatCount(more.length)} more`), more) : null,
 	];
 }
 

@@ -1,10 +1,10 @@
 // The Source page: where in a function its cost is, by line and by instruction.
 import { h, clear, segmented } from "./dom.js";
-import { cleanName, placeOf, shortName } from "./format.js";
+import { cleanName, isAddress, placeOf, shortName } from "./format.js";
 import { VirtualTable, button, muted } from "./table.js";
 import { syntaxPieces } from "./syntax.js";
-import { listPage, pageNote, valueColumns } from "./pages.js";
-import { editorLink } from "./inspector.js";
+import { functionMap, listPage, pageNote, valueColumns } from "./pages.js";
+import { editorLink, whyLink } from "./inspector.js";
 
 const COLD_RUN = 12, COLD_MARGIN = 3, JUMP_LANES = 6;
 const ASM_JUMP = /^(?:j\w+|b(?:\.\w+)?|[ct]bn?z|loop\w*)\s(?:[^<]*,)?\s*(?:0x)?([0-9a-f]+)\b/, ASM_END = /^(?:j|ret|b\s|b\.|[ct]bn?z|ud2|hlt)/;
@@ -281,6 +281,10 @@ function mountSource(el, ctx) {
 	const serverHint = () => h("p", null, "A server shows sources from below the directories that it is started with: ", h("code", null, "kiln serve --source-path /src"),
 		", or ", h("code", null, "/build=/src"), " if its names begin with another one.");
 
+	/** A name without a file is one of a symbol table. */
+	const linesHint = entry => ctx.meta.home && entry.build_id ? h("p", null, "Lines are known once the server has the debug info: ",
+		h("code", null, `kiln debuginfo upload --to ${new URL(ctx.meta.home, location.href).origin} ${cleanName(entry.binary)}`)) : null;
+
 	function missingNote(entry) {
 		const field = (name, label, hint) => h("label", { class: "field" }, h("span", null, label),
 			h("input", { type: "text", name, value: ctx.state[name] || "", placeholder: hint, spellcheck: "false" }));
@@ -292,7 +296,7 @@ function mountSource(el, ctx) {
 		return pageNote("The source is not here", h("p", null, "Wanted: ", h("code", null, cleanName(entry.file || "(no file name in the profile)"))),
 			entry.tried?.length ? [h("p", null, "Looked for:"), h("ul", null, entry.tried.map(path => h("li", null, h("code", null, cleanName(path)))))] : null,
 			entry.binary ? h("p", null, "Binary: ", h("code", null, cleanName(entry.binary)), entry.build_id ? [", build ID ", h("code", null, cleanName(entry.build_id))] : null) : null,
-			!entry.file ? null : ctx.meta.home ? serverHint() : form);
+			!entry.file ? linesHint(entry) : ctx.meta.home ? serverHint() : form);
 	}
 
 	function showFunction() {
@@ -304,12 +308,13 @@ function mountSource(el, ctx) {
 		source = machine = null;
 		clear(notes);
 		clear(title);
+		title.hidden = !entry?.function;
 		asm.set(mode);
 		panes.classList.toggle("two", mode === "beside");
 		showSites();
 		if (!entry?.function) {
 			notes.append(isOnly() ? pageNote("Not called there", h("p", null, "The zoomed frame does not call this function."))
-				: pageNote("No source is known", h("p", null, "The profile has no lines for this function, and its binary gives none.")));
+				: pageNote("No source is known", h("p", null, "The profile has no lines for this function, and its binary gives none. ", whyLink(ctx))));
 			return;
 		}
 		const site = sites?.selected, [, self, total] = site ? [0, site.flat, site.cum]
@@ -326,18 +331,20 @@ function mountSource(el, ctx) {
 			machineTable(entry);
 	}
 
+	/** What is heaviest of all that has a name. */
+	function firstOf({ rows: list, functions }) {
+		const names = functionMap(functions);
+
+		return (list.find(([id]) => !isAddress(names.get(id)[1])) || list[0])[0];
+	}
+
 	async function load(functions, signal) {
-		const { fn = functions.rows[0][0], source_path, trim_path, z, rc, b } = ctx.state;
+		const { fn = firstOf(functions), source_path, trim_path, z, rc, b } = ctx.state;
 
 		asked = fn + ":";
 		const ask = side => ctx.api.get("source", { fn, site: chosenSite(), source_path, trim_path, ...isOnly() ? { root: z, rc } : null, ...side }, { signal });
 
-		// What B does not have is nothing there.
-		[answer, answerB] = await Promise.all([ask(), b === undefined ? null : ask({ a: b }).catch(error => {
-			if (error.status !== 400)
-				throw error;
-			return { functions: [] };
-		})]);
+		[answer, answerB] = await Promise.all([ask(), b === undefined ? null : ask({ a: b })]);
 		top = functions;
 		opened.clear();
 		showFunction();

@@ -1,6 +1,7 @@
 // A chart of values over time: lines or a stack of areas, with a window and a baseline that people drag or move by keys.
 import { h } from "../dom.js";
 import { oklch } from "../colors.js";
+import { isBinaryUnit } from "../format.js";
 import { FlagRow } from "./marks.js";
 import { timeText } from "./selection.js";
 
@@ -29,10 +30,11 @@ export function timeTicks(from, to, most) {
 	return { ticks, step };
 }
 
-/** Round values up to at least `most`: 0, 0.5, 1, 1.5. */
-export function valueTicks(most, count) {
+/** Round values up to at least `most`: 0, 0.5, 1, 1.5. What is `binary` is round in KiB, MiB, GiB. */
+export function valueTicks(most, count, isBinary) {
 	const rough = most / count || 1,
-		power = 10 ** Math.floor(Math.log10(rough)),
+		unit = isBinary ? 1024 ** Math.max(0, Math.floor(Math.log2(rough) / 10)) : 1,
+		power = unit * 10 ** Math.floor(Math.log10(rough / unit)),
 		step = [1, 2, 2.5, 5, 10].map(factor => factor * power).find(value => value >= rough * 0.999),
 		ticks = [];
 
@@ -100,7 +102,7 @@ export class TimeChart {
 
 	// ---- data
 
-	/** {from, to, step, lines: [{name, points}], isStacked, overlay: line | null, marks, as marksOf makes them}; levels are all of one unit. */
+	/** {from, to, step, lines: [{name, unit, points}], isStacked, overlay: line | null, marks, as marksOf makes them}; levels are all of one unit. */
 	setData(data) {
 		const first = Math.floor(data.from / data.step) * data.step,
 			n = Math.max(1, Math.floor((data.to - first) / data.step) + 1);
@@ -205,7 +207,7 @@ export class TimeChart {
 	drawAxes(g) {
 		const { width, height, data } = this,
 			bottom = height - BOTTOM,
-			values = valueTicks(this.most(), Math.max(2, Math.floor((bottom - TOP) / 44)));
+			values = valueTicks(this.most(), Math.max(2, Math.floor((bottom - TOP) / 44)), isBinaryUnit(data.lines[0]?.unit));
 
 		this.ceiling = values[values.length - 1] || 1;
 		g.textBaseline = "middle";

@@ -31,8 +31,8 @@ function sparkline(levels, text) {
 			return;
 		}
 		path += `${isDown ? "L" : "M"}${(i * step).toFixed(1)} ${(TREND_HEIGHT - 2 - (level / most) * (TREND_HEIGHT - 4)).toFixed(1)}`;
-		// A point alone is seen, too.
-		path += isDown || levels[i + 1] !== null ? "" : "h1";
+		// A point alone is seen, too, and within the picture.
+		path += isDown || (levels[i + 1] ?? null) !== null ? "" : i + 1 < levels.length ? "h1" : "h-2";
 		isDown = true;
 	});
 	return svg(
@@ -56,9 +56,18 @@ function trendOf(line, now) {
 	return levels;
 }
 
+/** The level of an hour is of all of it: one that began in this hour has used it in less. */
+function levelOf(trend, service, line, now) {
+	const level = trend.findLast(value => value !== null) ?? null,
+		first = service.first ? Date.parse(service.first) / 1000 : 0,
+		hour = now - (now % 3600);
+
+	return level !== null && line.per_second && first > hour ? (level * (now - hour)) / Math.max(1, now - first) : level;
+}
+
 function rowOf(type, service, active, line, now, refused) {
 	const trend = trendOf(line, now),
-		level = trend.findLast(value => value !== null) ?? null;
+		level = levelOf(trend, service, line, now);
 
 	return {
 		service: service.name,

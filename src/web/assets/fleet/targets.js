@@ -19,6 +19,9 @@ function stateText(state) {
 
 const labelsText = labels => labels.map(label => `${label.key}=${label.value}`).join(", ");
 
+/** What is said of a problem where there is little room: which URL it was is said elsewhere. */
+const reasonOf = problem => problem.replace(/^(?:\w+: )?Get "[^"]*": (?:dial tcp \S+: )?/, "");
+
 /** Why it is down, or which of its profiles fail. */
 function problemOf(target) {
 	return target.problem || target.profiles.filter(profile => profile.problem).map(profile => `${profile.type}: ${profile.problem}`).join("; ");
@@ -127,7 +130,7 @@ function targetColumns(ctx) {
 		{ key: "job", title: "Job", width: 110, get: row => row.job, hide: !isRoomy(900) },
 		{ key: "labels", title: "Labels", width: 180, get: row => labelsText(row.labels), hide: !isRoomy(1200) },
 		{ key: "last", title: "Last", width: 92, hide: !isRoomy(420), number: true, get: row => Date.parse(row.last) || 0, text: row => agoText(row.last) },
-		{ key: "problem", title: "Problem", width: isRoomy(1000) ? 280 : 160, get: problemOf, hide: !isRoomy(700) },
+		{ key: "problem", title: "Problem", width: isRoomy(1000) ? 280 : 160, get: problemOf, text: row => reasonOf(problemOf(row)), hide: !isRoomy(700) },
 		{ key: "now", title: "Action", width: 104, get: () => "", render: (cell, row) => cell.append(textButton("Profile…", event => openCapture(ctx, rowAt(event)), "btn small in-row", { "aria-label": `Profile ${cleanName(row.target, 60)} now` })) },
 	];
 }

@@ -112,7 +112,8 @@ function mountTimeline(element, ctx) {
 			return params;
 		return value && (by === "service" || by === "type") ? { ...params, [by]: value } : { ...params, query: addCondition(params.query, by, value) };
 	};
-	const openUrl = (page, a, b) => viewerUrl(page, a, b, { si: ctx.state.st });
+	// Windows are rarely of the same length and load: what is summed up is compared by shares.
+	const openUrl = (page, a, b) => viewerUrl(page, a, b, { si: ctx.state.st, cn: b && data?.lines[0]?.per_second ? "total" : undefined });
 	const shownRange = state => {
 		const { from, to } = windowOf(state, spanOf(state));
 

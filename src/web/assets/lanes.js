@@ -462,7 +462,7 @@ export function createLanes(kit, ctx, options) {
 			lanes = next.lanes.map(sortBoxes);
 			layOut();
 			keepSelected();
-			canvas.setAttribute("aria-label", `Stacks over time of ${lanes.length} threads, ${secondsText(view[0])} to ${secondsText(view[1])}. Arrows move between frames, Page Up and Down between threads, plus and minus zoom`);
+			canvas.setAttribute("aria-label", `Stacks over time of ${lanes.length} ${lanes.length === 1 ? "thread" : "threads"}, ${secondsText(view[0])} to ${secondsText(view[1])}. Arrows move between frames, Page Up and Down between threads, plus and minus zoom`);
 			later();
 		},
 		destroy: () => cancelAnimationFrame(frame),

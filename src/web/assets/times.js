@@ -134,7 +134,7 @@ export function mount(element, ctx, kit) {
 			const answer = await ctx.api.get("chart", { tm, columns: lanes.columns }, { signal });
 
 			lanes.setData(answer);
-			threads.textContent = `${answer.lanes.length} threads${answer.more_lanes ? `, the busiest of ${answer.lanes.length + answer.more_lanes}` : ""}${answer.is_cut ? "; zoom in to see all of it" : ""}`;
+			threads.textContent = `${answer.lanes.length} ${answer.lanes.length === 1 ? "thread" : "threads"}${answer.more_lanes ? `, the busiest of ${answer.lanes.length + answer.more_lanes}` : ""}${answer.is_cut ? "; zoom in to see all of it" : ""}`;
 		});
 	}
 

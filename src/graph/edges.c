@@ -8,11 +8,9 @@
  */
 #include "graph/weights.h"
 
-#include <stdlib.h>
-
-#include "base/map.h"
 #include "base/parallel.h"
 #include "base/vec.h"
+#include "graph/edge_table.h"
 
 enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256, FEW = 100 };
 
@@ -20,13 +18,8 @@ enum { PARALLEL_SAMPLES = 20000, MIN_BITS = 8, MAX_BITS = 16, PENDING = 256, FEW
  * LEFT_OUT. A frame of the walk, a hop, is that, and FRAME_INLINED. */
 #define WANTED 0x40000000u
 #define LEFT_OUT FRAME_NODE
-
-/* An edge is a number: from << 32 | to. The bits that nodes do not need say more of it. */
-#define EDGE_SPREADS ((uint64_t)FRAME_INLINED) /* it is not, or not always, inlined */
-#define EDGE_RESIDUAL ((uint64_t)FRAME_INLINED << 32)
-#define EDGE_WANTED ((uint64_t)WANTED << 32 | WANTED) /* either bit */
-#define EDGE_FLAGS (EDGE_SPREADS | EDGE_RESIDUAL)
-#define EDGE_ENDS ((uint64_t)FRAME_NODE << 32 | FRAME_NODE)
+/* Of an edge, either of its ends. */
+#define EDGE_WANTED ((uint64_t)WANTED << 32 | WANTED)
 
 /* What a location has for the walk; nothing: all of it is hidden. KEPT: frames. INTO, OUT: edges
  * from callers, or to callees, that are wanted. INNER: such edges between its own frames. GAP_*:
@@ -43,21 +36,6 @@ struct trail {
  * frames at that end are left out. */
 struct link {
 	uint64_t into, out;
-};
-
-/* Edges are looked up for every frame of every sample, so they lie in the hash table itself. */
-struct edge_slot {
-	uint64_t key; /* ends and flags; 0: free, since no edge leads from a node to itself */
-	int64_t weight;
-};
-
-struct edge_table {
-	struct edge_slot *slots;
-	uint32_t *samples; /* by slot: last sample with a node twice that was counted, + 1 */
-	int64_t *divs;	   /* by slot; with mean */
-	unsigned bits;	   /* log2 of the number of slots */
-	uint32_t used;
-	uint64_t multiplier; /* odd and random */
 };
 
 /* One thread's share of the samples. */
@@ -178,15 +156,6 @@ static uint32_t make_links(struct arena *a, struct edge_pass *x)
 	return ninner;
 }
 
-static void table_init(struct edge_table *t, bool with_divs, unsigned bits)
-{
-	*t = (struct edge_table){ .bits = bits, .multiplier = map_seed() | 1 };
-	t->slots = xcalloc((size_t)1 << bits, sizeof(*t->slots));
-	t->samples = xcalloc((size_t)1 << bits, sizeof(*t->samples));
-	if (with_divs)
-		t->divs = xcalloc((size_t)1 << bits, sizeof(*t->divs));
-}
-
 /* Room for a few callers of each frame that edges are wanted of: a table that grows touches twice
  * the memory, and one that is too large misses the cache. */
 static unsigned first_bits(const struct frames *f, const uint32_t *fates, uint32_t nlocations)
@@ -201,71 +170,12 @@ static unsigned first_bits(const struct frames *f, const uint32_t *fates, uint32
 	return bits;
 }
 
-static void table_release(struct edge_table *t)
-{
-	free(t->slots);
-	free(t->samples);
-	free(t->divs);
-}
-
-static void table_grow(struct edge_table *t);
-
-static inline size_t first_slot(const struct edge_table *t, uint64_t edge)
-{
-	return (size_t)((edge & EDGE_ENDS) * t->multiplier >> (64 - t->bits));
-}
-
-/* The slot of an edge, new or not. */
-static inline size_t find_slot(struct edge_table *t, uint64_t edge)
-{
-	size_t mask = ((size_t)1 << t->bits) - 1;
-	size_t i = first_slot(t, edge);
-
-	while ((t->slots[i].key ^ edge) & EDGE_ENDS) {
-		if (!t->slots[i].key) {
-			if ((size_t)t->used * 4 >= mask * 3) {
-				table_grow(t);
-				return find_slot(t, edge);
-			}
-			t->used++;
-			t->slots[i].key = edge & EDGE_ENDS;
-			return i;
-		}
-		i = (i + 1) & mask;
-	}
-	return i;
-}
-
-static inline void add_edge(struct edge_table *t, size_t slot, uint64_t edge, int64_t weight)
-{
-	t->slots[slot].key |= edge & EDGE_FLAGS;
-	t->slots[slot].weight = int_add(t->slots[slot].weight, weight);
-}
-
-static void table_grow(struct edge_table *t)
-{
-	struct edge_table old = *t;
-
-	table_init(t, old.divs, old.bits + 1);
-	for (size_t i = 0; i < (size_t)1 << old.bits; i++) {
-		if (old.slots[i].key) {
-			size_t to = find_slot(t, old.slots[i].key);
-
-			t->slots[to] = old.slots[i];
-			t->samples[to] = old.samples[i];
-			if (t->divs)
-				t->divs[to] = old.divs[i];
-		}
-	}
-	table_release(&old);
-}
-
 static void count_pending(struct edge_pass *x)
 {
 	for (size_t i = 0; i < x->pending.n; i++) {
 		const struct edge_slot *e = &x->pending.at[i];
 
-		add_edge(&x->edges, find_slot(&x->edges, e->key), e->key, e->weight);
+		edge_table_add(&x->edges, edge_table_find(&x->edges, e->key), e->key, e->weight);
 	}
 	x->pending.n = 0;
 }
@@ -276,30 +186,18 @@ static void count_twice(struct edge_pass *x, uint32_t sample, int64_t w, int64_t
 	struct edge_table *t = &x->edges;
 
 	for (size_t i = 0; i < x->twice.n; i++)
-		__builtin_prefetch(&t->slots[first_slot(t, x->twice.at[i])], 1);
+		__builtin_prefetch(&t->slots[edge_table_place(t, x->twice.at[i])], 1);
 	for (size_t i = 0; i < x->twice.n; i++) {
-		size_t slot = find_slot(t, x->twice.at[i]);
+		size_t slot = edge_table_find(t, x->twice.at[i]);
 
 		if (t->samples[slot] == sample + 1)
 			continue;
 		t->samples[slot] = sample + 1;
-		add_edge(t, slot, x->twice.at[i], w);
+		edge_table_add(t, slot, x->twice.at[i], w);
 		if (t->divs)
 			t->divs[slot] = int_add(t->divs[slot], div);
 	}
 	x->twice.n = 0;
-}
-
-static struct edge edge_at(const struct edge_table *t, size_t slot)
-{
-	const struct edge_slot *s = &t->slots[slot];
-
-	return (struct edge){ .from = (uint32_t)(s->key >> 32) & FRAME_NODE,
-			      .to = (uint32_t)s->key & FRAME_NODE,
-			      .weight = s->weight,
-			      .div = t->divs ? t->divs[slot] : 0,
-			      .is_inline = !(s->key & EDGE_SPREADS),
-			      .is_residual = s->key & EDGE_RESIDUAL };
 }
 
 /* A walk from the root: where it is. */
@@ -361,7 +259,7 @@ static inline uint64_t edge_between(const struct edge_pass *x, const struct trai
 static inline struct edge_slot *push_edge(const struct edge_pass *x, struct edge_slot *to,
 					  uint64_t edge, int64_t w)
 {
-	__builtin_prefetch(&x->edges.slots[first_slot(&x->edges, edge)], 1);
+	__builtin_prefetch(&x->edges.slots[edge_table_place(&x->edges, edge)], 1);
 	*to = (struct edge_slot){ edge, w };
 	return to + 1;
 }
@@ -512,7 +410,8 @@ static void add_inner(struct edge_pass *x, uint32_t loc, uint64_t w)
 		uint64_t edge = step(x, &at, hop_of(f->lists[i], x->fates), &is_edge);
 
 		if (is_edge)
-			add_edge(&x->edges, find_slot(&x->edges, edge), edge, (int64_t)w);
+			edge_table_add(&x->edges, edge_table_find(&x->edges, edge), edge,
+				       (int64_t)w);
 	}
 }
 
@@ -599,83 +498,6 @@ static void count_samples(void *ctx, size_t index)
 		count_inner(x);
 }
 
-/* Sums all passes up in the first. */
-static void join_passes(struct edge_pass *passes, size_t n)
-{
-	struct edge_table *sum = &passes[0].edges;
-
-	for (size_t i = 1; i < n; i++) {
-		struct edge_table *t = &passes[i].edges;
-
-		for (size_t k = 0; k < (size_t)1 << t->bits; k++) {
-			const struct edge_slot *e = &t->slots[k];
-			size_t slot;
-
-			if (!e->key)
-				continue;
-			slot = find_slot(sum, e->key);
-			add_edge(sum, slot, e->key, e->weight);
-			if (t->divs)
-				sum->divs[slot] = int_add(sum->divs[slot], t->divs[k]);
-		}
-	}
-}
-
-static uint32_t end_of(const struct edge_slot *s, bool from)
-{
-	return (uint32_t)(s->key >> (from ? 32 : 0)) & FRAME_NODE;
-}
-
-/* How many have a lower end, by end. */
-static uint32_t *find_starts(struct arena *a, const struct edge_table *t, uint32_t nnodes,
-			     bool from)
-{
-	uint32_t *starts = arena_many(a, (size_t)nnodes + 1, uint32_t);
-
-	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
-		if (t->slots[i].key)
-			starts[end_of(&t->slots[i], from) + 1]++;
-	for (uint32_t i = 1; i <= nnodes; i++)
-		starts[i] += starts[i - 1];
-	return starts;
-}
-
-/* Scores of nodes are sums over their edges, so for those the order must not depend on hashing. */
-static void take_in_order(struct graph *g, const struct edge_table *t)
-{
-	enum { AHEAD = 16 };
-	struct arena scratch = { 0 };
-	uint32_t *slots = arena_many_raw(&scratch, g->nedges, uint32_t);
-	uint32_t *starts = find_starts(&scratch, t, g->nnodes, false);
-
-	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
-		if (t->slots[i].key)
-			slots[starts[end_of(&t->slots[i], false)]++] = (uint32_t)i;
-	starts = find_starts(&scratch, t, g->nnodes, true);
-	for (uint32_t i = 0; i < g->nedges; i++) {
-		uint32_t next = i + AHEAD < g->nedges ? slots[i + AHEAD] : 0;
-
-		__builtin_prefetch(&t->slots[next]);
-		g->edges[starts[end_of(&t->slots[slots[i]], true)]++] = edge_at(t, slots[i]);
-	}
-	arena_release(&scratch);
-}
-
-static void take_edges(struct arena *a, struct graph *g, const struct edge_table *t, bool in_order)
-{
-	uint32_t n = 0;
-
-	g->edges = arena_many_raw(a, t->used, struct edge);
-	g->nedges = t->used;
-	if (in_order) {
-		take_in_order(g, t);
-		return;
-	}
-	for (size_t i = 0; i < (size_t)1 << t->bits; i++)
-		if (t->slots[i].key)
-			g->edges[n++] = edge_at(t, i);
-}
-
 /* Walks over the samples on all cores. */
 static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 {
@@ -694,16 +516,17 @@ static void count_all(struct arena *a, struct graph *g, struct edge_pass *like)
 		passes[i].first = (uint32_t)(p->nsamples * i / n);
 		passes[i].last = (uint32_t)(p->nsamples * (i + 1) / n);
 		passes[i].inner = arena_many(&scratch, (size_t)ninner + 1, uint64_t);
-		table_init(&passes[i].edges, params->mean, bits);
+		edge_table_init(&passes[i].edges, params->mean, bits);
 	}
 	parallel_for((int)n, n, count_samples, passes);
 	g->nedges = 0;
 	if (!stop_asked(params->stop)) {
-		join_passes(passes, n);
-		take_edges(a, g, &passes->edges, params->visual);
+		for (size_t i = 1; i < n; i++)
+			edge_table_join(&passes->edges, &passes[i].edges);
+		edge_table_take(a, g, &passes->edges, params->visual);
 	}
 	for (size_t i = 0; i < n; i++) {
-		table_release(&passes[i].edges);
+		edge_table_release(&passes[i].edges);
 		vec_release(&passes[i].visible);
 		vec_release(&passes[i].places);
 		vec_release(&passes[i].pending);

@@ -1,7 +1,10 @@
 /* live.c - shards of open addressing with linear probing. Bits of the hash choose the shard in such
  * a way that all addresses of one word of a filter are in the same, so its lock covers that word
  * too. Tables double when they are three quarters full; deletion moves later samples back, so that
- * no marks are left behind. */
+ * no marks are left behind.
+ *
+ * A page that is touched for the first time costs more than a sample does. Most programs have few
+ * live samples: these are in small tables, side by side, and in the small filter alone. */
 #include "agent/live.h"
 
 #include <string.h>
@@ -12,7 +15,8 @@
 enum {
 	SHARD_BITS = 6,
 	SHARDS = 1 << SHARD_BITS,
-	FIRST_SLOTS = 128,
+	FIRST_SLOTS = 16,
+	MAPPED_SLOTS = 128,   /* of a table that has pages to itself */
 	LAST_SLOTS = 1 << 18, /* of each shard: 12 million samples in all */
 };
 
@@ -20,10 +24,13 @@ static struct shard {
 	struct lock lock;
 	uint32_t n, slots; /* slots: a power of two, or 0 */
 	struct live_sample *at;
+	atomic_bool is_large; /* its samples are in the large filter too; for ever */
 } __attribute__((aligned(64))) shards[SHARDS];
+static struct live_sample first_tables[SHARDS][FIRST_SLOTS];
 
 /* With ten thousands of live samples most bits of the small filter are set. What passes it is
- * looked for in a larger one, which is still faster than a lock and a table. */
+ * looked for in a larger one, which is still faster than a lock and a table; but not before there
+ * are more samples than fit into the first tables. */
 enum { LARGE_HASH_BITS = 19 };
 uint64_t live_filter[LIVE_FILTER_WORDS];
 static uint64_t large_filter[(1 << LARGE_HASH_BITS) / 64];
@@ -77,26 +84,47 @@ static void clear_bit(uint64_t *words, uint64_t bit)
 			 __ATOMIC_RELAXED);
 }
 
-static void filter_add(uint64_t hash)
+static void large_add(uint64_t hash)
 {
-	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), large = hash >> (64 - LARGE_HASH_BITS);
+	uint64_t bit = hash >> (64 - LARGE_HASH_BITS);
+
+	if (large_counts[bit] != UINT8_MAX)
+		large_counts[bit]++;
+	set_bit(large_filter, bit);
+}
+
+static void large_remove(uint64_t hash)
+{
+	uint64_t bit = hash >> (64 - LARGE_HASH_BITS);
+
+	if (large_counts[bit] != UINT8_MAX && --large_counts[bit] == 0)
+		clear_bit(large_filter, bit);
+}
+
+static bool is_large(const struct shard *s)
+{
+	return atomic_load_explicit(&s->is_large, memory_order_acquire);
+}
+
+static void filter_add(const struct shard *s, uint64_t hash)
+{
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS);
 
 	if (counts[bit] != UINT16_MAX)
 		counts[bit]++;
-	if (large_counts[large] != UINT8_MAX)
-		large_counts[large]++;
 	set_bit(live_filter, bit);
-	set_bit(large_filter, large);
+	if (is_large(s))
+		large_add(hash);
 }
 
-static void filter_remove(uint64_t hash)
+static void filter_remove(const struct shard *s, uint64_t hash)
 {
-	uint64_t bit = hash >> (64 - LIVE_HASH_BITS), large = hash >> (64 - LARGE_HASH_BITS);
+	uint64_t bit = hash >> (64 - LIVE_HASH_BITS);
 
 	if (counts[bit] != UINT16_MAX && --counts[bit] == 0)
 		clear_bit(live_filter, bit);
-	if (large_counts[large] != UINT8_MAX && --large_counts[large] == 0)
-		clear_bit(large_filter, large);
+	if (is_large(s))
+		large_remove(hash);
 }
 
 static bool large_may_have(uint64_t hash)
@@ -123,9 +151,18 @@ static uint64_t hash_of(const struct live_sample *sample)
 	return live_hash((const void *)sample->address);
 }
 
+/* Who frees looks there without the lock: all of them must be in it first. */
+static void make_large(struct shard *s)
+{
+	for (uint32_t i = 0; i < s->slots; i++)
+		if (s->at[i].address)
+			large_add(hash_of(&s->at[i]));
+	atomic_store_explicit(&s->is_large, true, memory_order_release);
+}
+
 static bool grow(struct shard *s)
 {
-	struct shard larger = { .slots = s->slots ? s->slots * 2 : FIRST_SLOTS };
+	struct shard larger = { .slots = s->slots == FIRST_SLOTS ? MAPPED_SLOTS : s->slots * 2 };
 
 	if (larger.slots > LAST_SLOTS)
 		return false;
@@ -135,10 +172,22 @@ static bool grow(struct shard *s)
 	for (uint32_t i = 0; i < s->slots; i++)
 		if (s->at[i].address)
 			*find(&larger, s->at[i].address, hash_of(&s->at[i])) = s->at[i];
-	pages_unmap(s->at, s->slots * sizeof(*s->at));
+	if (is_large(s))
+		pages_unmap(s->at, s->slots * sizeof(*s->at));
+	else
+		make_large(s);
 	s->at = larger.at;
 	s->slots = larger.slots;
 	return true;
+}
+
+/* With its first table, if it has none. */
+static void begin(struct shard *s)
+{
+	if (s->slots)
+		return;
+	s->at = first_tables[s - shards];
+	s->slots = FIRST_SLOTS;
 }
 
 static bool has_room(struct shard *s)
@@ -169,7 +218,8 @@ static void fetch(const struct shard *s, uint64_t hash)
 	uint32_t slots = __atomic_load_n(&s->slots, __ATOMIC_RELAXED);
 
 	__builtin_prefetch(at + ((uint32_t)(hash >> 20) & (slots - 1)), 1);
-	__builtin_prefetch(&large_counts[hash >> (64 - LARGE_HASH_BITS)], 1);
+	if (is_large(s))
+		__builtin_prefetch(&large_counts[hash >> (64 - LARGE_HASH_BITS)], 1);
 }
 
 void live_expect(const void *p)
@@ -189,6 +239,7 @@ bool live_add(const struct live_sample *sample, struct live_sample *old)
 	*old = *sample; /* what is not added, has ended */
 	if (!enter(s))
 		return true;
+	begin(s);
 	if (has_room(s)) {
 		slot = find(s, sample->address, hash);
 		is_known = slot->address;
@@ -196,7 +247,7 @@ bool live_add(const struct live_sample *sample, struct live_sample *old)
 		*slot = *sample;
 		if (!is_known) {
 			s->n++;
-			filter_add(hash);
+			filter_add(s, hash);
 		}
 	} else {
 		is_known = true;
@@ -214,7 +265,7 @@ bool live_take(const void *p, struct live_sample *sample)
 	bool is_known = false;
 
 	fetch(s, hash);
-	if (!large_may_have(hash) || !enter(s))
+	if ((is_large(s) && !large_may_have(hash)) || !enter(s))
 		return false;
 	if (s->slots) {
 		slot = find(s, (uintptr_t)p, hash);
@@ -222,7 +273,7 @@ bool live_take(const void *p, struct live_sample *sample)
 		*sample = *slot;
 		if (is_known) {
 			clear(s, slot);
-			filter_remove(hash);
+			filter_remove(s, hash);
 			s->n--;
 		}
 	}

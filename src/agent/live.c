@@ -45,7 +45,7 @@ static struct shard *shard_of(uint64_t hash)
 
 static uint32_t slot_of(const struct shard *s, uint64_t hash)
 {
-	return (uint32_t)(hash >> 20) & (s->slots - 1);
+	return (uint32_t)(hash >> 8) & (s->slots - 1);
 }
 
 /* ---- locks. Who is inside the agent already interrupted it in a signal handler, maybe just where
@@ -217,7 +217,7 @@ static void fetch(const struct shard *s, uint64_t hash)
 	const struct live_sample *at = __atomic_load_n(&s->at, __ATOMIC_RELAXED);
 	uint32_t slots = __atomic_load_n(&s->slots, __ATOMIC_RELAXED);
 
-	__builtin_prefetch(at + ((uint32_t)(hash >> 20) & (slots - 1)), 1);
+	__builtin_prefetch(at + ((uint32_t)(hash >> 8) & (slots - 1)), 1);
 	if (is_large(s))
 		__builtin_prefetch(&large_counts[hash >> (64 - LARGE_HASH_BITS)], 1);
 }

@@ -158,13 +158,14 @@ $(OUT)/cmd/manifests.inc $(OUT)/cmd/scrape.inc:
 
 $(OUT)/tests/%: $(OUT)/tests/%.o $(CORE)
 	@echo "  LD $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS)
 $(OUT)/tools/%: LDFLAGS += -rdynamic
 $(OUT)/tools/%: $(OUT)/tools/%.o $(CORE)
 	@echo "  LD $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(UNIT): LDLIBS += -lcmocka
 $(FUZZ): LDFLAGS += -fsanitize=fuzzer
+$(OUT)/tests/unit/test_live: $(patsubst %,$(OUT)/src/agent/%.o,live memory local)
 $(OUT)/tests/fuzz/fuzz_agent_request: $(OUT)/src/agent/request.o
 $(OUT)/tests/fuzz/fuzz_agent_names: $(patsubst %,$(OUT)/src/agent/%.o,names memory local)
 .SECONDARY:

@@ -1,6 +1,7 @@
 /* exchange.c - requests: head, body, and that they are over. */
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/number.h"
@@ -215,6 +216,14 @@ static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_
 	return MHD_YES;
 }
 
+/* Megabytes that come without a pause keep a thread on its core until the kernel's next tick,
+ * milliseconds later, while others wait that have little to do. */
+static void let_others_go(const struct exchange *x)
+{
+	if (x->body.n + x->swallowed > FIRST_GRANT_BYTES)
+		sched_yield();
+}
+
 enum MHD_Result exchange_on_request(void *server, struct MHD_Connection *connection,
 				    const char *url, const char *method, const char *version,
 				    const char *upload, size_t *nupload, void **exchange)
@@ -230,6 +239,7 @@ enum MHD_Result exchange_on_request(void *server, struct MHD_Connection *connect
 		enum MHD_Result result = take_upload(x, upload, *nupload);
 
 		*nupload = 0;
+		let_others_go(x);
 		return result;
 	}
 	if (x->reply.status)

@@ -61,7 +61,8 @@ static void set_number(const struct setting *s, const char *text)
 
 	if (is_signal ? value < 1 || value > SIGRTMAX : !is_number)
 		agent_say("%s=%.100s is not %s; set to %lld instead", s->variable, text,
-			  is_signal ? "a signal, as SIGUSR2 or 12" : "a whole number, 0 or more",
+			  is_signal ? "a signal, as SIGUSR2 or 12"
+				    : "a whole number of at most 15 digits",
 			  (long long)*s->number);
 	else
 		*s->number = value;

@@ -193,12 +193,12 @@ check: $(KILN) $(AGENT) $(UNIT) $(OUT)/data/done $(OUT)/tests/kube/driver
 	@status=0; for part in check-rest check-serve $(if $(AGENT),check-agent); do \
 		$(MAKE) --no-print-directory $$part || status=1; done; exit $$status
 
-# Most tests wait most of the time, those of Kubernetes for minutes: they go beside the others. The agent's count time, so
-# nothing heavy runs beside them.
+# Most tests wait most of the time, those of Kubernetes for minutes: they go beside the others. The longest come first, so
+# that none is left alone at the end. The agent's count time, so nothing heavy runs beside them.
 check-rest: $(KILN) $(UNIT) $(OUT)/data/done $(OUT)/tests/kube/driver
 	@$(MAKE) --no-print-directory check-kube > $(OUT)/kube.log 2>&1 & kube=$$!; \
-	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(shell expr $(JOBS) + 1) $(UNIT) \
-		tests/golden/run tests/recorded/run $(filter-out $(SERVE_TESTS),$(wildcard tests/e2e/*.sh)) $(BROWSER); \
+	KILN=$(abspath $(KILN)) DATA=$(abspath $(OUT)/data) BUILD=$(BUILD) tests/lib/run $(shell expr $(JOBS) + 1) $(BROWSER) \
+		tests/golden/run tests/recorded/run $(filter-out $(SERVE_TESTS),$(wildcard tests/e2e/*.sh)) $(UNIT); \
 	others=$$?; wait $$kube; kube=$$?; cat $(OUT)/kube.log; [ $$others$$kube = 00 ]
 
 # Of the server alone.

@@ -30,6 +30,7 @@ class Server:
     def __init__(self, *args, env=None):
         self.process = subprocess.Popen([KILN, "-no_browser", "-http=localhost:", *args], stderr=subprocess.PIPE,
                                         env=env, text=True)
+        atexit.register(self.process.kill)  # a test that fails leaves nobody behind who keeps its output open
         for line in self.process.stderr:
             found = re.search(r"^Serving web UI on http://localhost:(\d+)$", line)
             if found:

@@ -56,6 +56,11 @@ await test("compare: per second when both say how long they took, and what diffe
 	const warnings = (await page.locator("main .compare-warning").allTextContents()).join(" ");
 	for (const text of ["periods differ: 10ms of cpu and 5ms of cpu", "durations differ: 10s and 1s", "build IDs of the binaries differ: aaaa1111 and bbbb2222"])
 		equal(warnings.includes(text), true, text);
+	equal(await page.getByRole("button", { name: "Compare per second" }).count(), 0, "it is");
+	await open(`${url}compare?unit=ms&b=1`);
+	await page.getByRole("button", { name: "Compare per second" }).click();
+	await ready();
+	equal(await status(), "all: 100ms/s → 700ms/s, ×7.0; share 100% → 100%, ±0");
 	await page.unroute("**/api/v1/meta*");
 });
 

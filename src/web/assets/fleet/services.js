@@ -56,13 +56,16 @@ function trendOf(line, now) {
 	return levels;
 }
 
-/** The level of an hour is of all of it: one that began in this hour has used it in less. */
+/** What it uses, of the last hour that is known. The level of an hour is of all of it: who began within it has used it in less. */
 function levelOf(trend, service, line, now) {
-	const level = trend.findLast(value => value !== null) ?? null,
-		first = service.first ? Date.parse(service.first) / 1000 : 0,
-		hour = now - (now % 3600);
+	const i = trend.findLastIndex(value => value !== null),
+		hour = (Math.floor(now / 3600) - TREND_HOURS + i) * 3600,
+		end = Math.min(now, hour + 3600),
+		first = service.first ? Date.parse(service.first) / 1000 : 0;
 
-	return level !== null && line.per_second && first > hour ? (level * (now - hour)) / Math.max(1, now - first) : level;
+	if (i < 0)
+		return null;
+	return line.per_second && first > hour && first < end ? (trend[i] * (end - hour)) / (end - first) : trend[i];
 }
 
 function rowOf(type, service, active, line, now, refused) {

@@ -60,6 +60,7 @@ await test("flame: a click zooms, the path leads back, history too", async () =>
 	await page.goForward();
 	near((await place("main", "a")).width, await width());
 	await page.locator(".crumb", { hasText: "all" }).click();
+	await ready();
 	equal(await page.locator(".minimap").isVisible(), false);
 });
 
@@ -239,11 +240,28 @@ await test("flame: a long press opens the menu, two fingers zoom", async () => {
 	await devtools.detach();
 });
 
-await test("flame: a double click shows callers and callees", async () => {
-	await open(base + "flamegraph");
-	await page.mouse.dblclick(...await pointAt("main", "a"));
-	await until(() => window.__ui.state.page === "sandwich");
-	await ready();
+await test("flame: what is clicked stays under the pointer, root above or below", async () => {
+	for (const name of ["flamegraph", "flamegraph?up=1"]) {
+		await open(base + name);
+		const { y } = await place("main", "a");
+
+		await click("main", "a");
+		equal(await page.locator(".minimap").isVisible(), true);
+		near((await place("main", "a")).y, y, 0);
+		await shoot(name.includes("up") ? "flame-zoomed-up" : "flame-zoomed");
+		await page.getByRole("button", { name: "Reset zoom" }).click();
+		await ready();
+		near((await place("main", "a")).y, y, 0);
+	}
+});
+
+await test("flame: a double click shows callers and callees, a slow one too", async () => {
+	for (const delay of [0, 300]) {
+		await open(base + "flamegraph");
+		await page.mouse.dblclick(...await pointAt("main", "a"), { delay });
+		await until(() => window.__ui.state.page === "sandwich");
+		await ready();
+	}
 });
 
 await test("flame: a comparison has two sides, signs and its own colours", async () => {

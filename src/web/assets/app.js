@@ -584,7 +584,9 @@ function exposeForTests(app) {
 	Object.defineProperty(window, "__ui", {
 		value: {
 			get ready() {
-				return Boolean(app.page) && app.pending === 0 && !app.search.isBusy() && (app.page.ready ?? true);
+				const { page } = app;
+
+				return Boolean(page) && app.pending === 0 && !app.search.isBusy() && (page.ready ?? true) && !page.chart?.drawing;
 			},
 			get state() {
 				return app.store.state;

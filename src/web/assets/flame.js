@@ -99,16 +99,21 @@ class FlamePage {
 		this.banner = h("div", { class: "banner", role: "note", hidden: true });
 		this.ruler = h("canvas", { "aria-hidden": "true" });
 		this.map = h("canvas", { "aria-hidden": "true" });
-		this.mapRow = h("div", { class: "minimap", hidden: true }, this.map);
+		this.mapRow = h(
+			"div",
+			{ class: "minimap", hidden: true },
+			this.map,
+			textButton("Reset zoom", () => this.reset(), "btn small", { title: "Show all (0)" })
+		);
 		this.host = h("div", { class: "chart" });
 		this.overlay = h("div", { class: "empty", hidden: true });
 		this.stage = h(
 			"div",
 			{ class: "stage" },
 			h("div", { class: "ruler" }, this.ruler),
-			this.mapRow,
 			this.overlay,
-			this.host
+			this.host,
+			this.mapRow
 		);
 		this.what = h("span", { class: "what" });
 		this.amount = h("span", { class: "amount" });
@@ -166,10 +171,6 @@ class FlamePage {
 			ctx.set({ col: value === colorMode(this.base || {}) ? null : value, only: null })
 		);
 		this.legendButton = textButton("Legend", () => this.toggleLegend(), "btn small quiet toggle");
-		this.resetButton = textButton("Reset zoom", () => this.reset(), "btn small", {
-			hidden: true,
-			title: "Show all (0)",
-		});
 		this.chips = h("span", { class: "frame-chips" });
 		this.count = h("span", { class: "muted count" });
 		this.toolbar = h(
@@ -185,7 +186,6 @@ class FlamePage {
 				"aria-expanded": "false",
 			}),
 			this.chips,
-			this.resetButton,
 			h("span", { class: "spacer" }),
 			this.count
 		);
@@ -235,6 +235,7 @@ class FlamePage {
 		this.order.set(state.ord || "size");
 		this.direction.set(state.dir === "callers" ? "callers" : "callees");
 		this.orientation.set(state.up ? "up" : "down");
+		this.stage.classList.toggle("rises", Boolean(state.up));
 		this.colors.set(colorMode(this.base || {}, state.col));
 		for (const [mode, has] of [
 			["label", state.tr || state.tl || state.col === "label"],
@@ -865,7 +866,7 @@ class FlamePage {
 		const { chart } = this;
 
 		if (this.mapRow.hidden === chart.isZoomed)
-			this.mapRow.hidden = this.resetButton.hidden = !chart.isZoomed;
+			this.mapRow.hidden = !chart.isZoomed;
 		this.paintRuler();
 		if (chart.isZoomed)
 			this.paintMap();

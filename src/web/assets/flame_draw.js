@@ -511,7 +511,8 @@ class FlameChart {
 	resize() {
 		const dpr = window.devicePixelRatio || 1,
 			width = this.host.clientWidth,
-			visible = this.host.clientHeight;
+			visible = this.host.clientHeight,
+			bottom = this.host.scrollTop + this.visibleHeight;
 		const levels = this.tree ? this.tree.levels.length - 1 - (this.options.hideRoot ? 1 : 0) : 1;
 
 		// One row more, for what was cut off below the last.
@@ -524,6 +525,9 @@ class FlameChart {
 			this.canvas.style.height = `${visible}px`;
 		}
 		this.room.style.height = `${Math.max(0, this.height - visible)}px`;
+		// What grows from the bottom stays where it is if the place above it shrinks.
+		if (this.options.up && bottom > 0)
+			this.host.scrollTop = bottom - visible;
 		this.paint();
 	}
 
@@ -813,6 +817,7 @@ class ChartGestures {
 	constructor(chart) {
 		this.chart = chart;
 		this.fingers = new Map();
+		this.pressed = [];
 		const on = (type, run, options) => chart.canvas.addEventListener(type, run, options);
 
 		on("pointerdown", event => this.down(event));
@@ -830,6 +835,8 @@ class ChartGestures {
 		this.start = { x: event.clientX, y: event.clientY, scroll: this.chart.host.scrollTop };
 		this.moved = this.fingers.size > 1 || event.button !== 0;
 		this.lastX = event.clientX;
+		if (event.button === 0)
+			this.pressed = [this.pressed[1], this.functionAt(event)];
 		clearTimeout(this.press);
 		if (event.pointerType !== "mouse" && this.fingers.size === 1)
 			this.press = setTimeout(() => {
@@ -901,10 +908,6 @@ class ChartGestures {
 		const { chart } = this,
 			found = chart.find(event.clientX, event.clientY);
 
-		// A double click means what was there before the first click zoomed; by now it may be another tree.
-		if (!(event.timeStamp - this.clickTime < 500))
-			this.clicked = found && found.node > 0 && chart.tree.functions[chart.tree.fn[found.node]];
-		this.clickTime = event.timeStamp;
 		if (!found)
 			return;
 		if (chart.options.onClick) {
@@ -915,10 +918,20 @@ class ChartGestures {
 		}
 	}
 
+	functionAt(event) {
+		const { chart } = this,
+			found = chart.find(event.clientX, event.clientY);
+
+		return found && found.node > 0 ? chart.tree.functions[chart.tree.fn[found.node]] : null;
+	}
+
+	// Means what was there before the first of its clicks zoomed; by now it may be another tree.
 	double(event) {
+		const [first] = this.pressed;
+
 		event.preventDefault();
-		if (this.clicked)
-			this.chart.options.onDouble?.(this.clicked);
+		if (first)
+			this.chart.options.onDouble?.(first);
 	}
 
 	hover(event) {

@@ -135,6 +135,14 @@ void *pages_grow(void *p, size_t old, size_t bytes)
 	return moved;
 }
 
+void pages_trim(void *p, size_t old, size_t bytes)
+{
+	size_t kept = whole_pages(bytes);
+
+	if (!is_reserved(p) && kept < whole_pages(old))
+		pages_unmap((char *)p + kept, old - kept);
+}
+
 void *pages_once(_Atomic(void *) *to, size_t bytes)
 {
 	void *p = atomic_load_explicit(to, memory_order_acquire), *fresh;

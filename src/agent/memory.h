@@ -12,6 +12,8 @@ void *pages_map(size_t bytes);
 void pages_unmap(void *p, size_t bytes);
 /* Makes it larger, maybe elsewhere. NULL: it could not, and is as it was. */
 void *pages_grow(void *p, size_t old, size_t bytes);
+/* Gives those back that are behind the first `bytes`. */
+void pages_trim(void *p, size_t old, size_t bytes);
 /* What is in *to; if that is NULL pages are put there, once, whoever comes first. Any context. */
 void *pages_once(_Atomic(void *) *to, size_t bytes);
 /* Bytes that are mapped now. */

@@ -238,10 +238,12 @@ static void publish(void)
 
 /* ---- tables */
 
+static struct unwind_scratch scratch; /* of whoever has the lock */
+
 static void build_table(struct entry *e)
 {
 	if (!atomic_load(&e->m.table))
-		atomic_store(&e->m.table, unwind_build(&e->source));
+		atomic_store(&e->m.table, unwind_build(&e->source, &scratch));
 }
 
 static bool takes_long(const struct entry *e)
@@ -405,11 +407,14 @@ static void update(bool later)
 	has_looked = true;
 	is_done = build_tables(later);
 	has_more = has_unloadable();
+	unwind_scratch_release(&scratch);
 	lock_give(&update_lock);
 	if (has_more)
 		visit_modules(read_unloadable, &again);
-	if (again.has_lock)
+	if (again.has_lock) {
+		unwind_scratch_release(&scratch);
 		lock_give(&update_lock);
+	}
 	if (!is_done)
 		agent_wake();
 }
@@ -453,7 +458,7 @@ uintptr_t frame_address(frame_t f)
 
 /* While samples are taken, new code should have tables soon. Right after a dlopen has begun it is
  * looked for more and more seldom. */
-enum { SOON_NS = 500000, OFTEN_NS = 100000000, SELDOM_NS = 1000000000 };
+enum { SOON_NS = 500000, OFTEN_NS = 250000000, SELDOM_NS = 1000000000 };
 
 static atomic_llong pause_ns = OFTEN_NS;
 

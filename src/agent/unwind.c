@@ -131,13 +131,14 @@ static uint64_t take_pointer(struct input *in, unsigned encoding, uintptr_t data
 /* Most modules have less than a thousand rules, whose hashes then stay in the cache. */
 enum { RULES_MAX = 1 << 16, FIRST_SLOTS = 1 << 12, LAST_SLOTS = 1 << 17 };
 
+/* Rows of a large module are not copied: their pages become part of the table. */
+enum { COPIED_ROWS = 1 << 12 };
+
 struct builder {
 	struct unwind_source source;
-	uint32_t *rows, *blocks;
-	size_t nrows, rows_cap, nblocks, blocks_cap; /* caps in bytes */
-	struct unwind_rule *rules;
+	struct unwind_scratch *scratch;
+	size_t nrows, nblocks;
 	uint32_t nrules;
-	uint32_t *slots, nslots; /* rule by hash; 0: free */
 	uint32_t first;
 	uint64_t end;  /* of the code that has rows */
 	uint32_t rule; /* of the last row */
@@ -181,75 +182,77 @@ static bool same_rule(const struct unwind_rule *a, const struct unwind_rule *b)
 }
 
 /* The slot that has the rule, or the free one where it would be. */
-static uint32_t *find_slot(const struct builder *b, const struct unwind_rule *r)
+static uint32_t *find_slot(const struct unwind_scratch *s, const struct unwind_rule *r)
 {
-	uint32_t slot = hash_rule(r) & (b->nslots - 1);
+	uint32_t slot = hash_rule(r) & (s->nslots - 1);
 
-	while (b->slots[slot] && !same_rule(&b->rules[b->slots[slot]], r))
-		slot = (slot + 1) & (b->nslots - 1);
-	return &b->slots[slot];
+	while (s->slots[slot] && !same_rule(&s->rules[s->slots[slot]], r))
+		slot = (slot + 1) & (s->nslots - 1);
+	return &s->slots[slot];
 }
 
-static bool make_slots(struct builder *b, uint32_t n)
+/* `n` of them, with the rules that there are. */
+static bool make_slots(struct unwind_scratch *s, uint32_t n, uint32_t nrules)
 {
-	uint32_t *old = b->slots, nold = b->nslots;
-
-	b->slots = pages_map(n * sizeof(*b->slots));
-	b->nslots = n;
-	for (uint32_t i = 1; b->slots && i < b->nrules; i++)
-		*find_slot(b, &b->rules[i]) = i;
-	if (old)
-		pages_unmap(old, nold * sizeof(*old));
-	return b->slots;
+	pages_unmap(s->slots, s->nslots * sizeof(*s->slots));
+	s->slots = pages_map(n * sizeof(*s->slots));
+	s->nslots = s->slots ? n : 0;
+	for (uint32_t i = 1; s->slots && i < nrules; i++)
+		*find_slot(s, &s->rules[i]) = i;
+	return s->slots;
 }
 
 /* The number of a rule; 0, none, if there are too many. */
 static uint32_t number_rule(struct builder *b, const struct unwind_rule *r)
 {
+	struct unwind_scratch *s = b->scratch;
 	uint32_t *slot;
 
 	if (r->cfa == CFA_NONE || b->has_failed)
 		return 0;
-	if (same_rule(&b->rules[b->rule], r))
+	if (same_rule(&s->rules[b->rule], r))
 		return b->rule;
-	slot = find_slot(b, r);
+	slot = find_slot(s, r);
 	if (*slot)
 		return *slot;
 	if (b->nrules == RULES_MAX)
 		return 0;
-	if (b->nrules > b->nslots / 2 && b->nslots < LAST_SLOTS) {
-		if (!make_slots(b, b->nslots * 2)) {
+	if (b->nrules > s->nslots / 2 && s->nslots < LAST_SLOTS) {
+		if (!make_slots(s, s->nslots * 2, b->nrules)) {
 			b->has_failed = true;
 			return 0;
 		}
-		slot = find_slot(b, r);
+		slot = find_slot(s, r);
 	}
-	b->rules[b->nrules] = *r;
+	s->rules[b->nrules] = *r;
 	*slot = b->nrules;
 	return b->nrules++;
 }
 
 static void push_row(struct builder *b, uint32_t place, uint32_t rule)
 {
-	uint32_t first = b->nblocks ? b->blocks[b->nblocks - 1] : 0;
+	struct unwind_scratch *s = b->scratch;
+	uint32_t first = b->nblocks ? s->blocks[b->nblocks - 1] : 0;
 
-	if (b->nrows > first && b->rows[b->nrows - 1] >> 16 == place)
+	if (b->nrows > first && s->rows[b->nrows - 1] >> 16 == place)
 		b->nrows--; /* the last one says more */
-	if (!make_room(&b->rows, &b->rows_cap, b->nrows + 1)) {
+	if (!make_room(&s->rows, &s->rows_bytes, b->nrows + 1)) {
 		b->has_failed = true;
 		return;
 	}
-	b->rows[b->nrows++] = place << 16 | rule;
+	s->rows[b->nrows++] = place << 16 | rule;
 	b->rule = rule;
 }
 
 static void push_block(struct builder *b)
 {
-	if (!make_room(&b->blocks, &b->blocks_cap, b->nblocks + 2)) {
+	struct unwind_scratch *s = b->scratch;
+
+	if (!make_room(&s->blocks, &s->blocks_bytes, b->nblocks + 2)) {
 		b->has_failed = true;
 		return;
 	}
-	b->blocks[b->nblocks++] = (uint32_t)b->nrows;
+	s->blocks[b->nblocks++] = (uint32_t)b->nrows;
 	push_row(b, 0, b->rule);
 }
 
@@ -268,21 +271,21 @@ static void add_row(struct builder *b, uint64_t offset, uint32_t rule)
 
 /* ---- what .eh_frame says of one function */
 
-/* Common to many functions: a CIE. */
-struct common {
-	uintptr_t at;
-	uint64_t code_align;
-	int64_t data_align;
-	unsigned encoding;
-	bool is_signal, has_augmentation;
-	struct input program; /* that sets up the rules */
-};
-
 enum return_rule { RETURN_AT_CFA, RETURN_NOWHERE, RETURN_ODD };
 
 struct state {
 	struct unwind_rule rule;
 	enum return_rule return_rule;
+};
+
+/* Common to many functions: a CIE. */
+struct common {
+	uintptr_t at; /* 0: it is of no use */
+	uint64_t code_align;
+	int64_t data_align;
+	unsigned encoding;
+	bool is_signal, has_augmentation;
+	struct state first; /* how each function begins */
 };
 
 enum { STATES_MAX = 16 };
@@ -291,8 +294,9 @@ struct machine {
 	struct builder *b;
 	const struct common *common;
 	uint64_t at, end; /* offsets of code */
-	struct state now, first, kept[STATES_MAX];
+	struct state now;
 	unsigned nkept;
+	struct state kept[STATES_MAX]; /* so many, and the others are not set */
 };
 
 static bool fits(int64_t v)
@@ -459,10 +463,10 @@ static void set_other(struct machine *m, uint64_t reg, uint8_t bp, enum return_r
 static void restore(struct machine *m, uint64_t reg)
 {
 	if (reg == REGISTER_BP) {
-		m->now.rule.bp = m->first.rule.bp;
-		m->now.rule.bp_offset = m->first.rule.bp_offset;
+		m->now.rule.bp = m->common->first.rule.bp;
+		m->now.rule.bp_offset = m->common->first.rule.bp_offset;
 	} else if (reg == REGISTER_PC) {
-		m->now.return_rule = m->first.return_rule;
+		m->now.return_rule = m->common->first.return_rule;
 	}
 }
 
@@ -510,10 +514,15 @@ enum {
 	RESTORE = 0xc0,
 };
 
+/* An offset in units of the CIE's. Too large ones may become anything. */
+static int64_t aligned(const struct machine *m, uint64_t n)
+{
+	return (int64_t)(n * (uint64_t)m->common->data_align);
+}
+
 /* Those that set where the CFA is; false: it is none of them. */
 static bool run_cfa(struct machine *m, unsigned op, struct input *in)
 {
-	int64_t data_align = m->common->data_align;
 	uint64_t reg;
 
 	switch (op) {
@@ -523,7 +532,7 @@ static bool run_cfa(struct machine *m, unsigned op, struct input *in)
 		return true;
 	case DEF_CFA_SF:
 		reg = take_uleb(in);
-		set_cfa(m, reg, take_sleb(in) * data_align);
+		set_cfa(m, reg, aligned(m, (uint64_t)take_sleb(in)));
 		return true;
 	case DEF_CFA_REGISTER:
 		set_cfa(m, take_uleb(in), m->now.rule.offset);
@@ -532,7 +541,7 @@ static bool run_cfa(struct machine *m, unsigned op, struct input *in)
 		set_cfa(m, m->now.rule.reg, (int64_t)take_uleb(in));
 		return true;
 	case DEF_CFA_OFFSET_SF:
-		set_cfa(m, m->now.rule.reg, take_sleb(in) * data_align);
+		set_cfa(m, m->now.rule.reg, aligned(m, (uint64_t)take_sleb(in)));
 		return true;
 	case DEF_CFA_EXPRESSION:
 		set_cfa_expression(m, take_block(in));
@@ -545,18 +554,17 @@ static bool run_cfa(struct machine *m, unsigned op, struct input *in)
 /* Those that set where a register is. */
 static bool run_register(struct machine *m, unsigned op, struct input *in)
 {
-	int64_t data_align = m->common->data_align;
 	uint64_t reg = take_uleb(in);
 
 	switch (op) {
 	case OFFSET_EXTENDED:
-		set_saved(m, reg, (int64_t)take_uleb(in) * data_align);
+		set_saved(m, reg, aligned(m, take_uleb(in)));
 		return true;
 	case OFFSET_EXTENDED_SF:
-		set_saved(m, reg, take_sleb(in) * data_align);
+		set_saved(m, reg, aligned(m, (uint64_t)take_sleb(in)));
 		return true;
 	case GNU_NEGATIVE_OFFSET:
-		set_saved(m, reg, -(int64_t)take_uleb(in) * data_align);
+		set_saved(m, reg, aligned(m, -take_uleb(in)));
 		return true;
 	case RESTORE_EXTENDED:
 		restore(m, reg);
@@ -630,7 +638,7 @@ static void run(struct machine *m, struct input in)
 			advance(m, m->at + (op & 0x3f) * m->common->code_align);
 			break;
 		case OFFSET:
-			set_saved(m, op & 0x3f, (int64_t)take_uleb(&in) * m->common->data_align);
+			set_saved(m, op & 0x3f, aligned(m, take_uleb(&in)));
 			break;
 		case RESTORE:
 			restore(m, op & 0x3f);
@@ -694,15 +702,34 @@ static bool read_augmentation(struct common *c, const char *letters, struct inpu
 	return !data.is_bad;
 }
 
-static bool read_common(const struct builder *b, uintptr_t at, struct common *c)
+static void start_machine(struct machine *m, struct builder *b, const struct common *c)
 {
-	struct input in = open_entry(b, at);
+	m->b = b;
+	m->common = c;
+	m->at = m->end = 0;
+	m->now = c->first;
+	m->nkept = 0;
+}
+
+static struct state first_state(struct builder *b, const struct common *c, struct input program)
+{
+	struct machine m;
+
+	start_machine(&m, b, c);
+	run(&m, program);
+	return m.now;
+}
+
+static bool read_common(struct builder *b, uintptr_t at, struct common *c)
+{
+	struct input in;
 	unsigned version;
 	const char *letters;
 
 	if (c->at == at)
 		return true;
-	*c = (struct common){ 0 };
+	in = open_entry(b, at);
+	*c = (struct common){ .first.rule.cfa = CFA_ODD };
 	if (take(&in, 4) != 0)
 		return false;
 	version = (unsigned)take(&in, 1);
@@ -718,9 +745,11 @@ static bool read_common(const struct builder *b, uintptr_t at, struct common *c)
 			return false;
 		c->has_augmentation = true;
 	}
-	c->program = in;
+	if (in.is_bad || c->code_align >= 256 || c->data_align <= -256 || c->data_align >= 256)
+		return false;
+	c->first = first_state(b, c, in);
 	c->at = at;
-	return !in.is_bad && c->code_align < 256 && c->data_align > -256 && c->data_align < 256;
+	return true;
 }
 
 static void end_code(struct builder *b, uint64_t offset)
@@ -735,7 +764,7 @@ static void read_function(struct builder *b, uintptr_t at, struct common *c)
 	struct input in = open_entry(b, at);
 	uintptr_t here = (uintptr_t)in.p;
 	uint64_t back = take(&in, 4), start, size;
-	struct machine m = { .b = b, .common = c };
+	struct machine m;
 
 	if (in.is_bad || !back || back > here || !read_common(b, here - back, c))
 		return;
@@ -748,9 +777,7 @@ static void read_function(struct builder *b, uintptr_t at, struct common *c)
 		return;
 	if (b->nblocks && start > b->end)
 		end_code(b, b->end);
-	m.now.rule.cfa = CFA_ODD;
-	run(&m, c->program);
-	m.first = m.now;
+	start_machine(&m, b, c);
 	m.at = start;
 	m.end = start + size;
 	run(&m, in);
@@ -796,49 +823,76 @@ static size_t align(size_t n)
 	return (n + 15) & ~(size_t)15;
 }
 
-/* All of it in one piece, as small as it can be. */
+/* Rows that become part of the table. */
+static const uint32_t *keep_rows(struct unwind_scratch *s, size_t n)
+{
+	uint32_t *rows = s->rows;
+
+	pages_trim(rows, s->rows_bytes, n * sizeof(*rows));
+	s->rows = NULL;
+	s->rows_bytes = 0;
+	return rows;
+}
+
+/* As small as it can be. */
 static struct unwind_table *pack(struct builder *b)
 {
+	struct unwind_scratch *s = b->scratch;
+	bool copies = b->nrows <= COPIED_ROWS;
 	size_t rules = align(sizeof(struct unwind_table)),
-	       blocks = rules + align(b->nrules * sizeof(*b->rules)),
-	       rows = blocks + align((b->nblocks + 1) * sizeof(*b->blocks)),
-	       bytes = rows + b->nrows * sizeof(*b->rows);
+	       blocks = rules + align(b->nrules * sizeof(*s->rules)),
+	       rows = blocks + align((b->nblocks + 1) * sizeof(*s->blocks)),
+	       bytes = rows + (copies ? b->nrows * sizeof(*s->rows) : 0);
 	char *p = pages_map(bytes);
 	struct unwind_table *t = (struct unwind_table *)p;
 
 	if (!p)
 		return NULL;
-	memcpy(p + rules, b->rules, b->nrules * sizeof(*b->rules));
+	memcpy(p + rules, s->rules, b->nrules * sizeof(*s->rules));
 	if (b->nblocks) {
-		b->blocks[b->nblocks] = (uint32_t)b->nrows;
-		memcpy(p + blocks, b->blocks, (b->nblocks + 1) * sizeof(*b->blocks));
-		memcpy(p + rows, b->rows, b->nrows * sizeof(*b->rows));
+		s->blocks[b->nblocks] = (uint32_t)b->nrows;
+		memcpy(p + blocks, s->blocks, (b->nblocks + 1) * sizeof(*s->blocks));
 	}
+	if (copies && b->nrows)
+		memcpy(p + rows, s->rows, b->nrows * sizeof(*s->rows));
 	*t = (struct unwind_table){ b->first,
 				    (uint32_t)b->nblocks,
 				    (uint32_t *)(p + blocks),
-				    (uint32_t *)(p + rows),
+				    copies ? (uint32_t *)(p + rows) : keep_rows(s, b->nrows),
 				    (struct unwind_rule *)(p + rules),
 				    b->nrules };
 	return t;
 }
 
-const struct unwind_table *unwind_build(const struct unwind_source *source)
+static bool prepare(struct unwind_scratch *s)
 {
-	struct builder b = { .source = *source, .nrules = 1 };
-	struct unwind_table *t = NULL;
+	if (!s->rules)
+		s->rules = pages_map(RULES_MAX * sizeof(*s->rules));
+	if (!s->rules || s->nslots != FIRST_SLOTS)
+		return s->rules && make_slots(s, FIRST_SLOTS, 0);
+	memset(s->slots, 0, FIRST_SLOTS * sizeof(*s->slots));
+	return true;
+}
 
-	b.rules = pages_map(RULES_MAX * sizeof(*b.rules));
-	if (b.rules && make_slots(&b, FIRST_SLOTS)) {
-		if (source->header >= source->start && source->header < source->end)
-			read_functions(&b);
-		if (b.has_failed)
-			b.nblocks = b.nrows = 0;
-		t = pack(&b);
-	}
-	pages_unmap(b.rules, RULES_MAX * sizeof(*b.rules));
-	pages_unmap(b.slots, b.nslots * sizeof(*b.slots));
-	pages_unmap(b.rows, b.rows_cap);
-	pages_unmap(b.blocks, b.blocks_cap);
-	return t;
+const struct unwind_table *unwind_build(const struct unwind_source *source,
+					struct unwind_scratch *scratch)
+{
+	struct builder b = { .source = *source, .scratch = scratch, .nrules = 1 };
+
+	if (!prepare(scratch))
+		return NULL;
+	if (source->header >= source->start && source->header < source->end)
+		read_functions(&b);
+	if (b.has_failed)
+		b.nblocks = b.nrows = 0;
+	return pack(&b);
+}
+
+void unwind_scratch_release(struct unwind_scratch *s)
+{
+	pages_unmap(s->rules, RULES_MAX * sizeof(*s->rules));
+	pages_unmap(s->slots, s->nslots * sizeof(*s->slots));
+	pages_unmap(s->rows, s->rows_bytes);
+	pages_unmap(s->blocks, s->blocks_bytes);
+	*s = (struct unwind_scratch){ 0 };
 }

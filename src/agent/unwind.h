@@ -80,8 +80,18 @@ struct unwind_source {
 	uintptr_t code_end;   /* where the module ends */
 };
 
+/* What one table after the other is made in. Zero-initialised it is empty. */
+struct unwind_scratch {
+	uint32_t *rows, *blocks;
+	size_t rows_bytes, blocks_bytes;
+	struct unwind_rule *rules;
+	uint32_t *slots, nslots; /* rule by hash; 0: free */
+};
+void unwind_scratch_release(struct unwind_scratch *s);
+
 /* Reads it; all of it must stay mapped meanwhile. NULL if memory is short. An empty table if there
  * is nothing to read. */
-const struct unwind_table *unwind_build(const struct unwind_source *source);
+const struct unwind_table *unwind_build(const struct unwind_source *source,
+					struct unwind_scratch *scratch);
 
 #endif

@@ -144,11 +144,8 @@ void agent_main_ends(void)
 static int64_t end_if_alone(int64_t next)
 {
 	int64_t soon = now_ns() + SECOND / 20;
-	uint32_t *tids = NULL;
-	size_t bytes = 0;
-	bool is_alone = threads_list(&tids, &bytes) == 1;
+	bool is_alone = threads_count() == 1;
 
-	pages_unmap(tids, bytes);
 	if (is_alone) {
 		local.inside = 0; /* the program's exit handlers are not ours */
 		exit(0);

@@ -31,8 +31,8 @@
 
 enum {
 	SECOND = 1000000000,
-	DRAIN_NS = 100000000,
-	FEW_THREADS = 64, /* more are looked for less often */
+	LOOK_NS = 250000000, /* for samples and threads; each time costs as much as ten ticks do */
+	FEW_THREADS = 64,    /* more are looked for less often */
 	HZ_MAX = 10000,
 	KINS_MAX = 1024,
 	YOUNG_NS = 50000000,
@@ -513,26 +513,25 @@ static void start_late_timers(void)
 /* With `from_now` they are not new, and what they used does not count. */
 static uint32_t scan_threads(bool from_now)
 {
-	size_t cap, bytes = TIMERS_MAX * 2 * sizeof(uint32_t);
-	uint32_t *tids, n, nknown = 0, nadded = 0, *known = pages_map(bytes),
-			   *added = known + TIMERS_MAX;
+	static struct tids tids; /* the lock is ours */
+	static _Atomic(void *) memory;
+	uint32_t *known = pages_once(&memory, TIMERS_MAX * 2 * sizeof(*known)),
+		 *added = known + TIMERS_MAX, n, nknown = 0, nadded = 0;
 
 	atomic_fetch_add(&scan, 1);
-	n = threads_list(&tids, &cap);
+	n = threads_list(&tids);
 	for (uint32_t i = next_timer(-1u); known && i < TIMERS_MAX; i = next_timer(i))
 		known[nknown++] = atomic_load(&cpu_timers[i].tid);
 	if (known && n) {
 		sort(known, nknown, sizeof(*known), compare_tids);
-		sort(tids, n, sizeof(*tids), compare_tids);
+		sort(tids.at, n, sizeof(*tids.at), compare_tids);
 		for (uint32_t i = 0; i < n && nadded < TIMERS_MAX; i++)
-			if (!has_tid(known, nknown, tids[i]) &&
-			    add_other(tids[i], from_now || notes.has_common_timer))
-				added[nadded++] = tids[i];
-		end_others(tids, n, added, nadded);
+			if (!has_tid(known, nknown, tids.at[i]) &&
+			    add_other(tids.at[i], from_now || notes.has_common_timer))
+				added[nadded++] = tids.at[i];
+		end_others(tids.at, n, added, nadded);
 	}
 	atomic_fetch_add(&scan, 1);
-	pages_unmap(known, bytes);
-	pages_unmap(tids, cap);
 	return n;
 }
 
@@ -870,7 +869,7 @@ static void look_for_threads(int64_t now)
 		last_count = count;
 		last = now;
 	}
-	next_scan = now + (n > FEW_THREADS ? SECOND : SECOND / 4);
+	next_scan = now + (n > FEW_THREADS ? SECOND : LOOK_NS);
 }
 
 static int64_t work(int64_t now)
@@ -884,7 +883,7 @@ static int64_t work(int64_t now)
 		lock_give(&lock);
 	}
 	samples_drain();
-	return now + DRAIN_NS;
+	return now + LOOK_NS;
 }
 
 static void before_fork(void)

@@ -222,9 +222,8 @@ static void ask_all(struct dump *d, const uint32_t *tids, uint32_t n)
 static bool collect(struct record *r)
 {
 	struct dump d = { .record = r };
-	uint32_t *tids;
-	size_t cap;
-	uint32_t n = threads_list(&tids, &cap);
+	struct tids tids = { 0 };
+	uint32_t n = threads_list(&tids);
 
 	agent_enter();
 	modules_update(false);
@@ -232,10 +231,10 @@ static bool collect(struct record *r)
 	r->period = 1;
 	signal_install(); /* or nobody can be asked */
 	if (pages_once(&all_slots, ASKED_AT_ONCE * sizeof(struct dump_slot)))
-		ask_all(&d, tids, n);
+		ask_all(&d, tids.at, n);
 	lock_give(&lock);
 	agent_leave();
-	pages_unmap(tids, cap);
+	tids_release(&tids);
 	drop_ended(r);
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/memory.h"
+#include "agent/slots.h"
 
 /* In words: what it is compared by, its length, then itself. */
 struct sequence {
@@ -61,16 +62,17 @@ static uint32_t lose(struct sequences *s)
 
 uint32_t sequence_add(struct sequences *s, const uint64_t *words, uint32_t n)
 {
-	uint32_t hash = hash_words(words, n), slot = hash & (s->slots - 1), mine = 0, found;
-	atomic_uint *index;
+	uint32_t hash = hash_words(words, n), mine = 0, found;
+	atomic_uint *index, *slot;
 
 	if (!pages_once(&s->words, s->words_max * sizeof(uint64_t)))
 		return lose(s);
 	index = pages_once(&s->index, s->slots * sizeof(*index));
 	if (!index)
 		return lose(s);
-	for (;; slot = (slot + 1) & (s->slots - 1)) {
-		found = atomic_load_explicit(&index[slot], memory_order_acquire);
+	for (uint32_t tries = 0;; tries++) {
+		slot = &index[slot_of(hash, tries, s->slots)];
+		found = atomic_load_explicit(slot, memory_order_acquire);
 		if (!found) {
 			if (atomic_load(&s->count) >= s->slots / 2)
 				return lose(s);
@@ -78,13 +80,15 @@ uint32_t sequence_add(struct sequences *s, const uint64_t *words, uint32_t n)
 				mine = write_sequence(s, hash, words, n);
 			if (!mine)
 				return lose(s);
-			if (atomic_compare_exchange_strong(&index[slot], &found, mine)) {
+			if (atomic_compare_exchange_strong(slot, &found,
+							   slot_content(hash, mine))) {
 				atomic_fetch_add(&s->count, 1);
 				return mine;
 			}
 		}
-		if (is_same(sequence_at(s, found), hash, words, n))
-			return found; /* `mine`, if any, is left unused: rare */
+		if (slot_may_be(found, hash) &&
+		    is_same(sequence_at(s, found & SLOT_NUMBER), hash, words, n))
+			return found & SLOT_NUMBER; /* `mine`, if any, is left unused: rare */
 	}
 }
 

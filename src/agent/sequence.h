@@ -12,7 +12,7 @@
 
 struct sequences {
 	uint32_t slots;	       /* a power of two; half as many sequences fit */
-	uint32_t words_max;    /* of all of them */
+	uint32_t words_max;    /* of all of them, up to SLOT_NUMBER + 1 */
 	_Atomic(void *) words; /* of uint64_t; reserved when first used, as is the next */
 	_Atomic(void *) index; /* of atomic_uint: slot -> position in words; 0: free */
 	atomic_uint used;      /* words */

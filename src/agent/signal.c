@@ -394,7 +394,10 @@ uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t ma
  * Memory does not grow with the number of threads: a handler takes a ring that nobody else writes
  * to now, and if there is none, or it is full, the sample is lost. */
 
-enum { RING_TRIES = 4 };
+enum {
+	RING_TRIES = 4,
+	RING_HIGH = SAMPLE_RING_BYTES / 2, /* the agent should not sleep on */
+};
 
 struct entry {
 	uint32_t bytes; /* of all of it */
@@ -467,10 +470,13 @@ static struct entry *claim(struct ring *r)
 
 static void commit(struct ring *r, struct entry *e)
 {
-	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed),
+		 used = head - atomic_load_explicit(&r->tail, memory_order_relaxed);
 
 	e->bytes = (uint32_t)(sizeof(*e) + e->nframes * sizeof(frame_t));
 	atomic_store_explicit(&r->head, head + e->bytes, memory_order_release);
+	if (used <= RING_HIGH && used + e->bytes > RING_HIGH)
+		agent_wake();
 }
 
 static int64_t time_now(void)

@@ -3,6 +3,7 @@
 
 #include "agent/memory.h"
 #include "agent/sequence.h"
+#include "agent/slots.h"
 
 enum {
 	BUCKETS_MAX = 1 << 16,
@@ -36,28 +37,30 @@ uint32_t stacks_count(void)
 
 struct bucket *bucket_of(struct buckets *b, uint32_t stack, uint32_t labels)
 {
-	uint64_t hash = ((uint64_t)labels << 32 | stack) * 0x9e3779b97f4a7c15u;
-	uint32_t slot = (uint32_t)(hash >> 40) & (BUCKET_SLOTS - 1), mine = 0, found;
-	struct bucket *at = pages_once(&b->at, BUCKETS_MAX * sizeof(*at));
-	atomic_uint *index = pages_once(&b->index, BUCKET_SLOTS * sizeof(*index));
+	uint64_t mixed = ((uint64_t)labels << 32 | stack) * 0x9e3779b97f4a7c15u;
+	uint32_t hash = (uint32_t)(mixed >> 32), mine = 0, found;
+	struct bucket *all = pages_once(&b->at, BUCKETS_MAX * sizeof(*all)), *at;
+	atomic_uint *index = pages_once(&b->index, BUCKET_SLOTS * sizeof(*index)), *slot;
 
-	if (!at || !index)
+	if (!all || !index)
 		return NULL;
-	for (;; slot = (slot + 1) & (BUCKET_SLOTS - 1)) {
-		found = atomic_load_explicit(&index[slot], memory_order_acquire);
+	for (uint32_t tries = 0;; tries++) {
+		slot = &index[slot_of(hash, tries, BUCKET_SLOTS)];
+		found = atomic_load_explicit(slot, memory_order_acquire);
 		if (!found) {
 			if (!mine) {
 				if (atomic_load(&b->n) >= BUCKETS_MAX - 64)
 					return NULL;
 				mine = atomic_fetch_add(&b->n, 1) + 1;
-				at[mine - 1].stack = stack;
-				at[mine - 1].labels = labels;
+				all[mine - 1].stack = stack;
+				all[mine - 1].labels = labels;
 			}
-			if (atomic_compare_exchange_strong(&index[slot], &found, mine))
-				return &at[mine - 1];
+			if (atomic_compare_exchange_strong(slot, &found, slot_content(hash, mine)))
+				return &all[mine - 1];
 		}
-		if (at[found - 1].stack == stack && at[found - 1].labels == labels)
-			return &at[found - 1]; /* `mine`, if any, stays empty: rare */
+		at = &all[(found & SLOT_NUMBER) - 1];
+		if (slot_may_be(found, hash) && at->stack == stack && at->labels == labels)
+			return at; /* `mine`, if any, stays empty: rare */
 	}
 }
 

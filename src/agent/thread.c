@@ -10,7 +10,7 @@
 #include "agent/local.h"
 #include "agent/memory.h"
 
-enum { AGENTS_MAX = 256, DIRECTORY_BYTES = 32 << 10 };
+enum { AGENTS_MAX = 256, DIRECTORY_BYTES = 4 << 10, FIRST_BYTES = 4 << 10 };
 
 /* ---- the agent's own */
 
@@ -109,27 +109,21 @@ void thread_give(struct thread *t)
 
 /* ---- all of them */
 
-struct list {
-	uint32_t *tids;
-	size_t cap;
-	uint32_t n;
-};
-
-static void add_tid(struct list *l, uint32_t tid)
+static void add_tid(struct tids *t, uint32_t tid)
 {
-	size_t bytes = l->cap ? l->cap * 2 : DIRECTORY_BYTES;
+	size_t bytes = t->bytes ? t->bytes * 2 : FIRST_BYTES;
 
 	if (!tid || thread_is_agent(tid))
 		return;
-	if ((l->n + 1) * sizeof(*l->tids) > l->cap) {
-		uint32_t *grown = pages_grow(l->tids, l->cap, bytes);
+	if ((t->n + 1) * sizeof(*t->at) > t->bytes) {
+		uint32_t *grown = pages_grow(t->at, t->bytes, bytes);
 
 		if (!grown)
 			return;
-		l->tids = grown;
-		l->cap = bytes;
+		t->at = grown;
+		t->bytes = bytes;
 	}
-	l->tids[l->n++] = tid;
+	t->at[t->n++] = tid;
 }
 
 static uint32_t number_of(const char *name)
@@ -142,69 +136,70 @@ static uint32_t number_of(const char *name)
 }
 
 /* Elsewhere, in a container without a /proc of its own, it shows numbers that are not ours. */
-static bool is_of_us(const struct list *l)
+static bool is_of_us(const struct tids *t)
 {
 	uint32_t pid = (uint32_t)getpid();
 
-	for (uint32_t i = 0; i < l->n; i++)
-		if (l->tids[i] == pid)
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->at[i] == pid)
 			return true;
 	return false;
 }
 
-static bool read_tasks(struct list *l)
+static bool read_tasks(struct tids *t)
 {
-	char *buffer = pages_map(DIRECTORY_BYTES);
+	_Alignas(8) char buffer[DIRECTORY_BYTES];
 	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ssize_t got = 0;
 
-	while (fd >= 0 && buffer && (got = getdents64(fd, buffer, DIRECTORY_BYTES)) > 0)
+	while (fd >= 0 && (got = getdents64(fd, buffer, sizeof(buffer))) > 0)
 		for (ssize_t at = 0; at < got;) {
 			const struct dirent64 *d = (const struct dirent64 *)(buffer + at);
 
-			add_tid(l, number_of(d->d_name));
+			add_tid(t, number_of(d->d_name));
 			at += d->d_reclen;
 		}
 	if (fd >= 0)
 		close(fd);
-	pages_unmap(buffer, DIRECTORY_BYTES);
-	if (!is_of_us(l))
-		l->n = 0;
-	return l->n > 0;
+	if (!is_of_us(t))
+		t->n = 0;
+	return t->n > 0;
 }
 
 /* Where there is no /proc: those that we saw. */
-static void list_registered(struct list *l)
+static void list_registered(struct tids *t)
 {
 	uint32_t pid = (uint32_t)getpid(), n = threads_places();
 
-	add_tid(l, pid);
+	add_tid(t, pid);
 	for (uint32_t i = 0; i < n; i++)
 		if (thread_place(i)->tid != pid)
-			add_tid(l, thread_place(i)->tid);
+			add_tid(t, thread_place(i)->tid);
 }
 
 uint32_t threads_count(void)
 {
-	uint32_t *tids;
-	size_t cap;
-	uint32_t n = threads_list(&tids, &cap);
+	struct tids tids = { 0 };
+	uint32_t n = threads_list(&tids);
 
-	pages_unmap(tids, cap);
+	tids_release(&tids);
 	return n;
 }
 
-uint32_t threads_list(uint32_t **tids, size_t *cap)
+uint32_t threads_list(struct tids *tids)
 {
-	struct list l = { NULL, 0, 0 };
-
 	agent_enter();
-	if (!read_tasks(&l))
-		list_registered(&l);
+	tids->n = 0;
+	if (!read_tasks(tids))
+		list_registered(tids);
 	agent_leave();
-	*tids = l.tids;
-	*cap = l.cap;
-	return l.n;
+	return tids->n;
+}
+
+void tids_release(struct tids *tids)
+{
+	pages_unmap(tids->at, tids->bytes);
+	*tids = (struct tids){ 0 };
 }
 
 /* ---- the part */

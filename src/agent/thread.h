@@ -20,9 +20,16 @@ uint32_t cpu_scan(void);
 /* From now on threads are registered as they start: whoever may be asked for their profiles calls
  * it. */
 void threads_watch(void);
-/* The thread ids of the process now, but the agent's; in pages of `*cap` bytes that the caller
- * unmaps. Returns how many. */
-uint32_t threads_list(uint32_t **tids, size_t *cap);
+/* Zero-initialised it is empty. Whoever lists often keeps it: to give memory back disturbs all who
+ * run. */
+struct tids {
+	uint32_t *at, n;
+	size_t bytes; /* that are mapped */
+};
+/* The thread ids of the process now, but the agent's, in place of what is there. Returns how many.
+ */
+uint32_t threads_list(struct tids *tids);
+void tids_release(struct tids *tids);
 uint32_t threads_count(void);
 /* Is it the agent's own? */
 bool thread_is_agent(uint32_t tid);

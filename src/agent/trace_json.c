@@ -150,17 +150,16 @@ static void write_thread_name(struct out *o, const struct trace *t, uint32_t tid
 
 static void write_names(struct out *o, const struct trace *t)
 {
-	uint32_t *tids = NULL;
-	size_t cap = 0;
-	uint32_t n = threads_list(&tids, &cap);
+	struct tids tids = { 0 };
+	uint32_t n = threads_list(&tids);
 	char path[64], name[64];
 
 	for (uint32_t i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tids[i]);
+		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tids.at[i]);
 		if (read_file(path, name, sizeof(name)))
-			write_thread_name(o, t, tids[i], name);
+			write_thread_name(o, t, tids.at[i], name);
 	}
-	pages_unmap(tids, cap);
+	tids_release(&tids);
 	for (size_t i = 0; i < t->n; i++) {
 		const struct event *e = &t->events[i];
 

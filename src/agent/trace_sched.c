@@ -262,21 +262,20 @@ static struct watched *find(uint32_t tid)
 
 static void scan(int64_t now)
 {
-	uint32_t *tids = NULL, n;
-	size_t cap = 0;
+	static struct tids tids; /* kept */
+	uint32_t n;
 
 	for (uint32_t i = 0; i < sched.n; i++)
 		sched.all[i].is_seen = false;
-	n = threads_list(&tids, &cap);
+	n = threads_list(&tids);
 	for (uint32_t i = 0; i < n; i++) {
-		struct watched *w = find(tids[i]);
+		struct watched *w = find(tids.at[i]);
 
 		if (w)
 			w->is_seen = true;
 		else if (sched.n < THREADS_MAX)
-			watch(tids[i], now);
+			watch(tids.at[i], now);
 	}
-	pages_unmap(tids, cap);
 	if (n > THREADS_MAX && n - THREADS_MAX > sched.unwatched)
 		sched.unwatched = n - THREADS_MAX;
 	for (uint32_t i = 0; i < sched.n;) {

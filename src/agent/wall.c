@@ -146,8 +146,8 @@ static void look_at(uint32_t tid, double ns, int64_t now)
 /* Of very many threads some, by chance, stand for all. */
 static void do_round(int64_t now)
 {
-	size_t cap;
-	uint32_t *tids, n = threads_list(&tids, &cap), some = n < ASKED_AT_ONCE ? n : ASKED_AT_ONCE;
+	static struct tids tids; /* of the agent's thread */
+	uint32_t n = threads_list(&tids), some = n < ASKED_AT_ONCE ? n : ASKED_AT_ONCE;
 	uint32_t first = n ? (uint32_t)(local_random() % n) : 0;
 	double ns = (double)(now - last_round) * n / (some ? some : 1);
 
@@ -158,8 +158,7 @@ static void do_round(int64_t now)
 		nplaces = nasked = 0;
 	}
 	for (uint32_t i = 0; i < some; i++)
-		look_at(tids[(first + i) % n], ns, now);
-	pages_unmap(tids, cap);
+		look_at(tids.at[(first + i) % n], ns, now);
 }
 
 /* ---- profiles */

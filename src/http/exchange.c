@@ -154,6 +154,11 @@ static bool must_swallow(const struct exchange *x)
 	       (announced_bytes(x) <= SWALLOW_BYTES && !http_call_header(&x->call, "Expect").n);
 }
 
+static enum MHD_Result send_refusal(struct exchange *x)
+{
+	return x->reply.late_ms && exchange_delay(x) ? MHD_YES : exchange_send(x);
+}
+
 /* The head has been read. */
 static enum MHD_Result admit(struct exchange *x, const char *method)
 {
@@ -172,7 +177,7 @@ static enum MHD_Result admit(struct exchange *x, const char *method)
 	if (!x->reply.status && announced_bytes(x) > x->max_body_bytes)
 		exchange_say(&x->reply, 413, "the body of the request is too large\n");
 	x->granted_bytes = FIRST_GRANT_BYTES;
-	return !x->reply.status || must_swallow(x) ? MHD_YES : exchange_send(x);
+	return !x->reply.status || must_swallow(x) ? MHD_YES : send_refusal(x);
 }
 
 /* At least `least`; otherwise no more than was announced, or may be. */
@@ -243,7 +248,7 @@ enum MHD_Result exchange_on_request(void *server, struct MHD_Connection *connect
 		return result;
 	}
 	if (x->reply.status)
-		return exchange_send(x);
+		return send_refusal(x);
 	x->call.body = buf_view(&x->body);
 	if (exchange_give(x))
 		return MHD_YES;

@@ -34,13 +34,83 @@ static struct exchange *take_exchange(struct http_server *s)
 	return x;
 }
 
-static void finish_exchange(struct exchange *x)
+/* ---- replies that are kept back: all for as long, so they are in order */
+
+/* Called with the lock, as the next. */
+static bool may_be_late(const struct http_server *s)
+{
+	return !s->is_stopping && !atomic_load(&s->is_draining);
+}
+
+/* Its connection is suspended. Of its body only the length is still of use. */
+static void keep_back(struct exchange *x)
 {
 	struct http_server *s = x->server;
 
+	buf_release(&x->body);
+	x->body = (struct buf){ 0 };
+	x->call.body.p = NULL;
+	x->late_until_ms = clock_now_ms() + x->reply.late_ms;
+	vec_push(&s->late, x);
+	pthread_cond_signal(&s->has_running);
+}
+
+bool exchange_delay(struct exchange *x)
+{
+	struct http_server *s = x->server;
+	bool ok;
+
+	pthread_mutex_lock(&s->lock);
+	ok = may_be_late(s);
+	if (ok) {
+		s->mhd.suspend(x->connection);
+		x->peer->deadline_ms = 0;
+		keep_back(x);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return ok;
+}
+
+/* The next whose time has come, or NULL. Called with the lock. */
+static struct exchange *take_late(struct http_server *s)
+{
+	struct exchange *x = s->late.n ? s->late.at[0] : NULL;
+
+	if (!x ||
+	    (x->late_until_ms > clock_now_ms() && !s->is_stopping && !atomic_load(&s->is_draining)))
+		return NULL;
+	remove_exchange(&s->late, x);
+	return x;
+}
+
+/* Called with the lock, which it gives back meanwhile. */
+static void send_late(struct http_server *s)
+{
+	struct exchange *x;
+
+	while ((x = take_late(s))) {
+		pthread_mutex_unlock(&s->lock);
+		x->is_answered = true;
+		s->mhd.resume(x->connection);
+		pthread_mutex_lock(&s->lock);
+	}
+}
+
+/* ---- threads */
+
+static void finish_exchange(struct exchange *x)
+{
+	struct http_server *s = x->server;
+	bool is_late;
+
 	pthread_mutex_lock(&s->lock);
 	remove_exchange(&s->running, x);
+	is_late = x->reply.late_ms && may_be_late(s);
+	if (is_late)
+		keep_back(x);
 	pthread_mutex_unlock(&s->lock);
+	if (is_late)
+		return;
 	x->is_answered = true;
 	s->mhd.resume(x->connection);
 }
@@ -73,13 +143,15 @@ static void watch(struct http_server *s)
 	}
 }
 
-/* Until something runs, or it is time to look who is late. */
+/* Until something runs, or it is time for a reply that was kept back, or to look who is late. */
 static void wait_for_running(struct http_server *s)
 {
-	if (s->peers.n)
-		wait_for_ms(&s->has_running, &s->lock, LOOK_MS);
-	else
+	int64_t wait_ms = s->late.n ? s->late.at[0]->late_until_ms - clock_now_ms() : LOOK_MS;
+
+	if (!s->peers.n)
 		pthread_cond_wait(&s->has_running, &s->lock);
+	else if (wait_ms > 0)
+		wait_for_ms(&s->has_running, &s->lock, wait_ms < LOOK_MS ? (int)wait_ms : LOOK_MS);
 }
 
 static void *run_watcher(void *server)
@@ -88,6 +160,7 @@ static void *run_watcher(void *server)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->is_stopping) {
+		send_late(s);
 		peers_shut_late(s);
 		streams_cut_gone(s);
 		if (!s->running.n) {
@@ -100,6 +173,7 @@ static void *run_watcher(void *server)
 		pthread_mutex_lock(&s->lock);
 	}
 	watch(s);
+	send_late(s);
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }

@@ -44,7 +44,7 @@ struct exchange {
 	struct http_call call; /* first: callers are given a pointer to it */
 	struct http_server *server;
 	struct peer *peer;
-	int64_t start_ms;
+	int64_t start_ms, late_until_ms;
 	struct MHD_Connection *connection;
 	struct str raw_target;
 	struct buf body;
@@ -67,7 +67,7 @@ struct http_server {
 	uint16_t port;
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t has_waiting, has_running;
-	exchanges waiting, running;
+	exchanges waiting, running, late; /* late: of replies that are */
 	vec(struct peer *) peers;
 	vec(struct http_stream *) streams; /* that are being sent */
 	struct http_server_stats stats;
@@ -136,5 +136,7 @@ bool handlers_start(struct http_server *s, struct err *e);
 void handlers_stop(struct http_server *s);
 /* False: there are none any more. */
 bool exchange_give(struct exchange *x);
+/* Keeps a reply back; false: it must go now. */
+bool exchange_delay(struct exchange *x);
 
 #endif

@@ -147,6 +147,7 @@ void http_server_stop(struct http_server *s)
 		close(s->fd);
 	vec_release(&s->waiting);
 	vec_release(&s->running);
+	vec_release(&s->late);
 	vec_release(&s->peers);
 	vec_release(&s->streams);
 	free(s->handlers);

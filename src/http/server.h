@@ -54,6 +54,7 @@ enum { HTTP_REPLY_HEADERS = 12 };
 
 struct http_reply {
 	int status;
+	unsigned late_ms; /* it goes so much later: who asks too much costs nothing meanwhile */
 	struct http_content *content; /* its own reference; NULL: an empty body */
 	struct http_stream *stream;   /* or NULL: what goes on, instead of the content */
 	size_t nheaders;

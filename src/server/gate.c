@@ -19,6 +19,7 @@
 enum {
 	WAIT_MS = 2000,
 	WAIT_TURN_MS = 10000,
+	LATE_MS = 250,
 	HANDLERS = 64, /* more than may wait for memory and turns */
 	SMALL_BODY = 64 << 10,
 	SYMBOLZ_BODY = 4 << 20,	  /* all addresses of a large profile that has no names */
@@ -404,6 +405,11 @@ static bool check_site(struct call *c)
 
 /* ---- how much, how fast */
 
+void gate_keep_waiting(struct call *c)
+{
+	c->reply->late_ms = LATE_MS;
+}
+
 /* Whoever has an IPv6 address has 2^64 of them. */
 struct str gate_client(const struct http_call *http, char text[INET6_ADDRSTRLEN])
 {
@@ -430,6 +436,7 @@ static bool check_rate(struct call *c)
 		return true;
 	snprintf(seconds, sizeof(seconds), "%d", wait < 3600 ? (int)wait + 1 : 3600);
 	http_reply_header(c->reply, "Retry-After", str_dup(c->arena, str_of(seconds)));
+	gate_keep_waiting(c);
 	gate_refuse(c, 429, limit, "this client is faster than --%s allows; try again in %s s",
 		    limit, seconds);
 	return false;

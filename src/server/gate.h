@@ -52,6 +52,8 @@ const char *gate_bytes_text(const struct call *c, uint64_t n);
 /* Answers with what kept the request from being served. `limit` is named as its option is. */
 void gate_refuse(struct call *c, int status, const char *limit, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The answer will go a little late: who asks too much would come again at once. */
+void gate_keep_waiting(struct call *c);
 /* Counts, logs and lists a part of a request that is refused, while the rest goes on. */
 void gate_count(struct call *c, int status, const char *limit, const char *why);
 /* Counts a profile that is not stored for its service, if that is known: from the handler, or by

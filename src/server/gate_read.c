@@ -96,6 +96,7 @@ static void refuse_unpacked(struct reading *r, size_t max_bytes)
 	struct call *c = r->c;
 
 	rates_take_bytes(c->server->limits->rates, r->client, max_bytes, c->http->start_ns);
+	gate_keep_waiting(c);
 	gate_refuse(c, 413, r->limit, "this unpacks to more than %s%s",
 		    gate_bytes_text(c, max_bytes),
 		    strcmp(r->limit, "max-memory") == 0

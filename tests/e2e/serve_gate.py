@@ -359,6 +359,39 @@ def _(_):
     equal(s.stop(), 0)
 
 
+@check("who is too fast, or sends a bomb, is told so a little later, and keeps nobody else waiting")
+def _(_):
+    s = Serve("--max-unpacked", "1MB", "--rate-profiles", "1")
+
+    def timed(f, *args, **kwargs):
+        start = time.monotonic()
+        return f(*args, **kwargs)[0], time.monotonic() - start
+    status, took = timed(s.push, body=gzip.compress(bytes(2 << 20)))
+    equal((status, took > 0.2), (413, True), took)
+    for _ in range(10):
+        status, took = timed(s.push)
+        if status == 429:
+            break
+    equal((status, took > 0.2), (429, True), took)
+    start, c = time.monotonic(), s.connect()  # before it sends its body
+    c.putrequest("POST", "/api/0/profiles?service=a&type=cpu")
+    for header in (("Content-Length", str(9 << 20)), ("Expect", "100-continue")):
+        c.putheader(*header)
+    c.endheaders()
+    equal((c.getresponse().status, time.monotonic() - start > 0.2), (429, True))
+    fast = [s.connect() for _ in range(100)]
+    for c in fast:
+        c.request("POST", "/api/0/profiles?service=a&type=cpu", BODY)
+    equal(s.ask("/healthz")[0], 200)
+    equal({c.getresponse().status for c in fast[:50]} <= {200, 429}, True)
+    for c in fast[50:]:
+        c.close()
+    last = s.connect()
+    last.request("POST", "/api/0/profiles?service=a&type=cpu", BODY)
+    start = time.monotonic()
+    equal((s.stop(), time.monotonic() - start < 5), (0, True), "it does not wait for them")
+
+
 # ---- those who go away, and those who do not read
 
 MERGE = "/api/0/profiles/merge?service=%s&type=cpu&" + WINDOW

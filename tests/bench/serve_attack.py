@@ -30,6 +30,7 @@ KINDS = ("put", "get", "merge", "healthz", "connect")
 MEMORY_MB, MOST, LEAST_MS = 512, 2, 1
 NMERGED = 100
 MINUTE = 60
+SETTLE_S = 1
 WINDOW = "from=2020-01-01T00:00:00&to=2030-01-01T00:00:00"
 
 
@@ -219,7 +220,7 @@ def measure(kind, server, tls, before, attacked, after):
 
 
 def wait_for_attack(kind, client, naccepted):
-    """1000 of them, where they stay, or have come at least; TLS takes them some seconds."""
+    """1000 of them, where they stay, or have come at least, and have got what they get; TLS takes them some seconds."""
     time.sleep(2)
     for _ in range(1200):
         if kind == "never_read":
@@ -227,6 +228,7 @@ def wait_for_attack(kind, client, naccepted):
         else:
             is_there = not kind.startswith("slow") or metric(client, "kiln_http_connections") >= 1000
         if is_there:
+            time.sleep(SETTLE_S)
             return
         time.sleep(0.1)
     raise AssertionError("the attackers do not get as far as 1000 connections")

@@ -45,14 +45,19 @@ def open_tls(s):
 
 def send(s, data):
     """By pieces: the kernel copies megabytes at a stretch, on a core that the server would have to itself."""
+    view = memoryview(data)
     for at in range(0, len(data), PIECE_BYTES):
-        s.sendall(data[at:at + PIECE_BYTES])
+        s.sendall(view[at:at + PIECE_BYTES])
 
 
 def ask(s, head, body=b""):
     """Status of the answer; 0: the connection was shut."""
     try:
-        send(s, head + body)
+        if len(body) < PIECE_BYTES:
+            s.sendall(head + body)
+        else:
+            s.sendall(head)
+            send(s, body)
         got = s.recv(65536)
         while b"\r\n\r\n" not in got:
             more = s.recv(65536)

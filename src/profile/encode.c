@@ -8,7 +8,8 @@
 #include "base/vec.h"
 #include "profile/wire.h"
 
-enum { GZIP_LEVEL = 6, MEMBER_BYTES = 4 << 20 };
+/* Half the time of level 6, for 1 to 5 % more bytes. */
+enum { GZIP_LEVEL = 2, MEMBER_BYTES = 4 << 20 };
 
 struct encoder {
 	const struct profile *p;

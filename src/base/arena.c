@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_CHUNK = 1 << 16, LAST_CHUNK = 1 << 23, PAGE = 1 << 12, HUGE_PAGE = 1 << 21 };
+enum {
+	FIRST_CHUNK = 1 << 16,
+	LAST_CHUNK = 1 << 23,
+	SPARE_CHUNKS = 32,
+	PAGE = 1 << 12,
+	HUGE_PAGE = 1 << 21,
+};
 
 /* Heads each mapping, or stands alone for an adopted block. */
 struct arena_chunk {
@@ -42,6 +49,32 @@ static char *chunk_start(struct arena_chunk *c)
 	return (char *)c + ((sizeof(*c) + 15) & ~(size_t)15);
 }
 
+/* First chunks of arenas that are no more, for the next: most need no other, and whoever asks the
+ * kernel waits for all that do. A lock would be taken for ever in a child of a process that forks
+ * meanwhile. */
+static _Atomic(struct arena_chunk *) spare[SPARE_CHUNKS];
+
+static struct arena_chunk *take_spare(void)
+{
+	struct arena_chunk *c = NULL;
+
+	for (unsigned i = 0; i < SPARE_CHUNKS && !c; i++)
+		if (atomic_load_explicit(&spare[i], memory_order_relaxed))
+			c = atomic_exchange(&spare[i], NULL);
+	return c;
+}
+
+static void chunk_free(struct arena_chunk *c)
+{
+	for (unsigned i = 0; c->bytes == FIRST_CHUNK && i < SPARE_CHUNKS; i++) {
+		struct arena_chunk *none = NULL;
+
+		if (atomic_compare_exchange_strong(&spare[i], &none, c))
+			return;
+	}
+	munmap(c, c->bytes);
+}
+
 static struct arena_chunk *add_chunk(struct arena *a, size_t bytes)
 {
 	struct arena_chunk *c = chunk_map(bytes);
@@ -57,6 +90,20 @@ static void use_chunk(struct arena *a, struct arena_chunk *c)
 	a->end = (char *)c + c->bytes;
 }
 
+static void use_next_chunk(struct arena *a)
+{
+	struct arena_chunk *c = a->chunk_bytes == FIRST_CHUNK ? take_spare() : NULL;
+
+	if (!c) {
+		use_chunk(a, add_chunk(a, a->chunk_bytes));
+		return;
+	}
+	c->next = a->chunks;
+	a->chunks = c;
+	use_chunk(a, c);
+	a->used = a->end;
+}
+
 /* A mapping of its own. Large ones start where a huge page can, see huge_pages. */
 static void *take_mapping(struct arena *a, size_t bytes)
 {
@@ -66,7 +113,7 @@ static void *take_mapping(struct arena *a, size_t bytes)
 	return p + (-(uintptr_t)p & (align - 1));
 }
 
-/* *dirty: how many of the bytes hold what a task before a rewind left there. */
+/* *dirty: how many of the bytes hold what an earlier task left there. */
 static void *take(struct arena *a, size_t bytes, size_t *dirty)
 {
 	char *p;
@@ -83,7 +130,7 @@ static void *take(struct arena *a, size_t bytes, size_t *dirty)
 			a->chunk_bytes = LAST_CHUNK;
 		if (a->chunk_bytes < bytes + 64)
 			a->chunk_bytes = 2 * FIRST_CHUNK;
-		use_chunk(a, add_chunk(a, a->chunk_bytes));
+		use_next_chunk(a);
 	}
 	p = a->next;
 	a->next += bytes;
@@ -173,7 +220,7 @@ static void free_chunks(struct arena *a, struct arena_chunk *keep)
 		c = mapped;
 		mapped = c->next;
 		if (c != keep)
-			munmap(c, c->bytes);
+			chunk_free(c);
 	}
 }
 

@@ -14,7 +14,7 @@ struct arena_chunk;
 struct arena {
 	struct arena_chunk *chunks;
 	char *next, *end;
-	char *used; /* up to here the current chunk may hold old bytes; only after arena_rewind */
+	char *used; /* up to here the current chunk may hold old bytes */
 	struct arena_chunk *kept;
 	size_t chunk_bytes;
 };

@@ -1,6 +1,5 @@
 #include "http/content.h"
 
-#include <libdeflate.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,10 +7,11 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/packer.h"
 
 /* A packet holds as few anyway; what is larger is a file to keep, and nobody could stop the
  * packing. */
-enum { MIN_PACKED_BYTES = 1000, MAX_PACKED_BYTES = 8 << 20, PACK_LEVEL = 5 };
+enum { MIN_PACKED_BYTES = 1000, MAX_PACKED_BYTES = 8 << 20 };
 
 struct http_content {
 	atomic_uint references;
@@ -67,13 +67,11 @@ static void pack(struct http_content *c)
 	    str_has_suffix(str_of(c->type), STR("gzip")) ||
 	    str_has_prefix(buf_view(&c->bytes), STR("\x1f\x8b"))) /* gzip's own mark */
 		return;
-	packer = libdeflate_alloc_compressor(PACK_LEVEL);
-	if (!packer)
-		return;
+	packer = packer_take(PACKER_SMALL);
 	/* Not worth it if it does not get smaller, so that is all the room there is. */
 	c->packed.n = libdeflate_gzip_compress(packer, c->bytes.p, c->bytes.n,
 					       buf_room(&c->packed, c->bytes.n), c->bytes.n);
-	libdeflate_free_compressor(packer);
+	packer_give(packer, PACKER_SMALL);
 	if (c->packed.n) {
 		c->packed.p = xrealloc(c->packed.p, c->packed.n);
 		c->packed.cap = c->packed.n;

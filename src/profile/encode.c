@@ -1,15 +1,14 @@
 /* encode.c - a profile as profile.proto, field by field in the order of the reference encoder. */
 #include "profile/profile.h"
 
-#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/packer.h"
 #include "base/vec.h"
 #include "profile/wire.h"
 
-/* Half the time of level 6, for 1 to 5 % more bytes. */
-enum { GZIP_LEVEL = 2, MEMBER_BYTES = 4 << 20 };
+enum { MEMBER_BYTES = 4 << 20 };
 
 struct encoder {
 	const struct profile *p;
@@ -227,7 +226,7 @@ void profile_encode_text(struct buf *out, const struct profile *p)
 /* In members of at most that many bytes. */
 static void pack(struct buf *out, struct str plain, size_t most, const atomic_bool *stop)
 {
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(GZIP_LEVEL);
+	struct libdeflate_compressor *c = packer_take(PACKER_QUICK);
 
 	do {
 		size_t n = plain.n < most ? plain.n : most;
@@ -236,7 +235,7 @@ static void pack(struct buf *out, struct str plain, size_t most, const atomic_bo
 		out->n += libdeflate_gzip_compress(c, plain.p, n, buf_room(out, bound), bound);
 		plain = str_from(plain, n);
 	} while (plain.n && !stop_asked(stop));
-	libdeflate_free_compressor(c);
+	packer_give(c, PACKER_QUICK);
 }
 
 void profile_encode_gzip(struct buf *out, const struct profile *p)

@@ -41,6 +41,28 @@ TEST(memory_is_zero_after_a_rewind_too)
 	arena_release(&a);
 }
 
+/* Small arenas leave their memory to the next. */
+TEST(memory_of_an_earlier_arena_is_zero)
+{
+	struct arena arenas[3] = { 0 };
+
+	for (int round = 0; round < 100; round++) {
+		for (int k = 0; k < 3; k++) {
+			size_t n = (size_t)(round * 700 % 60000 + 1);
+			unsigned char *raw = arena_raw(&arenas[k], (size_t)round + 1),
+				      *p = arena_alloc(&arenas[k], n);
+
+			for (size_t i = 0; i < n; i++)
+				assert_int_equal(p[i], 0);
+			memset(raw, 1, (size_t)round + 1);
+			memset(p, 2, n);
+		}
+		arena_join(&arenas[0], &arenas[1]);
+		for (int k = 0; k < 3; k++)
+			arena_release(&arenas[k]);
+	}
+}
+
 TEST(adopted_blocks_are_freed_with_the_arena) /* as the leak checker knows */
 {
 	struct arena a = { 0 }, b = { 0 };

@@ -95,20 +95,19 @@ static const struct function_range without_frame_pointers[] = {
 	{ "start", 0x4002a9, 0x4002c4 },  { NULL, 0, 0 },
 };
 
-static const char *name_of(const struct loaded *l, uint32_t location,
-			   const struct function_range *r)
+static struct str name_of(const struct loaded *l, uint32_t location, const struct function_range *r)
 {
 	const struct location *loc = &l->p.locations[location];
 
 	if (loc->nlines) {
 		uint32_t f = l->p.lines[loc->first_line].function;
 
-		return profile_str(&l->p, l->p.functions[f].name).p;
+		return profile_str(&l->p, l->p.functions[f].name);
 	}
 	for (; r->name; r++)
 		if (loc->address >= r->start && loc->address < r->limit)
-			return r->name;
-	return "?";
+			return str_of(r->name);
+	return STR("?");
 }
 
 /* Per cent of the samples that have the function as leaf, or anywhere. */
@@ -123,7 +122,7 @@ static int share(const struct loaded *l, const struct function_range *r, const c
 		bool has = false;
 
 		for (uint32_t k = 0; k < s->nstack && !(is_flat && k); k++)
-			has |= strcmp(name_of(l, l->p.stacks[s->stack + k], r), name) == 0;
+			has |= str_eq(name_of(l, l->p.stacks[s->stack + k], r), str_of(name));
 		total += value;
 		found += has ? value : 0;
 	}
@@ -489,8 +488,8 @@ TEST(lost_samples_are_told)
 	load_made(&l, &f);
 	assert_true(l.ok);
 	assert_int_equal(l.p.ncomments, 1);
-	assert_string_equal(profile_str(&l.p, l.p.comments[0]).p,
-			    "12 samples were lost while recording");
+	assert_true(str_eq(profile_str(&l.p, l.p.comments[0]),
+			   STR("12 samples were lost while recording")));
 	unload(&l);
 }
 

@@ -4,7 +4,10 @@
 
 #include "http/inside.h"
 
-enum { LOOK_MS = 250 }; /* at peers that may be late */
+enum {
+	LOOK_MS = 250, /* at peers that may be late */
+	LATE_PART = 8, /* of the connections */
+};
 
 static void remove_exchange(exchanges *all, const struct exchange *x)
 {
@@ -36,10 +39,15 @@ static struct exchange *take_exchange(struct http_server *s)
 
 /* ---- replies that are kept back: all for as long, so they are in order */
 
-/* Called with the lock, as the next. */
+static bool is_ending(const struct http_server *s)
+{
+	return s->is_stopping || atomic_load(&s->is_draining);
+}
+
+/* Called with the lock, as the next. Connections may be as scarce as time. */
 static bool may_be_late(const struct http_server *s)
 {
-	return !s->is_stopping && !atomic_load(&s->is_draining);
+	return !is_ending(s) && s->late.n < s->params.max_connections / LATE_PART;
 }
 
 /* Its connection is suspended. Of its body only the length is still of use. */
@@ -76,8 +84,7 @@ static struct exchange *take_late(struct http_server *s)
 {
 	struct exchange *x = s->late.n ? s->late.at[0] : NULL;
 
-	if (!x ||
-	    (x->late_until_ms > clock_now_ms() && !s->is_stopping && !atomic_load(&s->is_draining)))
+	if (!x || (x->late_until_ms > clock_now_ms() && !is_ending(s)))
 		return NULL;
 	remove_exchange(&s->late, x);
 	return x;

@@ -60,7 +60,8 @@ struct listener {
 	int64_t retry_until; /* somebody else listens there: tried until then; 0: not any more */
 };
 
-/* The lock is for listeners; connections are the thread's. */
+/* The lock is for listeners, and for whatever opens or closes a socket: a fork copies files first
+ * and memory later, and both must tell the same. Connections are the thread's otherwise. */
 static struct {
 	struct lock lock;
 	struct listener listeners[LISTENERS_MAX];
@@ -202,8 +203,10 @@ static void hang_up(struct connection *c)
 		c->exchange.finish(&c->exchange);
 	}
 	out_release(&c->exchange.body);
+	lock_take(&http.lock);
 	socket_close(&c->socket);
 	c->state = FREE;
+	lock_give(&http.lock);
 }
 
 /* For the next request; what was sent of it already stays. */
@@ -462,17 +465,29 @@ static struct connection *find_place(void)
 	return oldest;
 }
 
+static bool accept_to(struct connection *c, const struct socket *from)
+{
+	int fd;
+
+	lock_take(&http.lock);
+	fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		c->socket = socket_keep(fd);
+		c->state = HEAD;
+	}
+	lock_give(&http.lock);
+	return fd >= 0;
+}
+
 /* False: there is nobody, or nothing to talk to them with. */
 static bool accept_one(const struct socket *from)
 {
 	struct connection *c = find_place();
-	int fd = c ? accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 
-	if (fd < 0)
-		return c && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
-	if (c->state != FREE)
+	if (c && c->state != FREE)
 		hang_up(c);
-	c->socket = socket_keep(fd);
+	if (!c || !accept_to(c, from))
+		return c && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
 	c->used = 0;
 	expect_head(c, 0);
 	c->deadline = c->since + HEAD_TIME;
@@ -693,6 +708,16 @@ int http_listen(const char *address, const struct http_handler *handler, bool la
 	return failed;
 }
 
+void http_before_fork(void)
+{
+	lock_take(&http.lock);
+}
+
+void http_after_fork(void)
+{
+	lock_give(&http.lock);
+}
+
 void http_forget(void)
 {
 	for (unsigned i = 0; i < http.nlisteners; i++)
@@ -701,6 +726,7 @@ void http_forget(void)
 		if (http.connections[i].state != FREE)
 			socket_close(&http.connections[i].socket);
 	pages_unmap(http.connections, CONNECTIONS_MAX * sizeof(*http.connections));
+	lock_give(&http.lock);
 	memset(&http, 0, sizeof(http));
 }
 

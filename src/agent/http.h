@@ -38,7 +38,10 @@ struct http_handler {
  * handler is the same for all. If the port is taken: with `later` it is tried for a second more by
  * the thread, then one of the next is used, which agent_say tells. Returns 0 or -errno. */
 int http_listen(const char *address, const struct http_handler *handler, bool later);
-/* In a child after fork: closes what is the parent's. */
+/* No socket comes or goes meanwhile. */
+void http_before_fork(void);
+void http_after_fork(void);
+/* In a child after fork, instead: closes what is the parent's. */
 void http_forget(void);
 /* Before the end: takes away what it made in the file system. */
 void http_end(void);

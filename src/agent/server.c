@@ -597,6 +597,8 @@ const struct agent_part part_server = {
 	.name = "server",
 	.init = serve_at_start,
 	.work = symbols_trim,
+	.before_fork = http_before_fork,
+	.after_fork = http_after_fork,
 	.in_child = forget,
 	.at_exit = http_end,
 };

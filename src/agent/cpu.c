@@ -55,9 +55,9 @@ struct kin {
 	uint64_t owed;		/* ticks, while there is none */
 };
 
-/* The last that was seen of a timer's thread. */
+/* The last that was seen of a timer's thread, in which profile. */
 struct last {
-	uint32_t tid, stack, labels;
+	uint32_t tid, stack, labels, profile;
 	uint64_t ticks;
 };
 
@@ -68,7 +68,9 @@ static int64_t period, started, started_wall, next_scan;
 static atomic_bool takes_threads; /* those that start now get a timer */
 static atomic_uint scan;	  /* odd while threads are looked for */
 static struct last *lasts;
+static struct sequences stacks = STACKS_INIT; /* of this profile, as the next */
 static struct buckets sums;
+static uint32_t nprofiles;
 static atomic_uint nthreads; /* that had a timer */
 static uint64_t first_chance;
 static struct kin kins[KINS_MAX];
@@ -572,18 +574,24 @@ static void remember(uint64_t key, uint32_t stack, uint32_t labels)
 	k->owed = 0;
 }
 
-static void count_sample(const struct sample *s, uint32_t stack)
+static bool is_of(const struct last *last, const struct sample *s)
+{
+	return last->tid == s->tid && last->profile == nprofiles;
+}
+
+static void count_sample(const struct sample *s)
 {
 	struct last *last = &lasts[s->source];
+	uint32_t stack = s->nframes ? sequence_add(&stacks, s->frames, s->nframes) : 0;
 
 	add_ticks(stack, s->labels, s->weight);
 	notes.samples++;
 	notes.sampled_ticks += s->weight;
 	if (s->source == TIMERS_MAX)
 		return;
-	if (last->tid != s->tid)
+	if (!is_of(last, s))
 		last->ticks = 0;
-	*last = (struct last){ s->tid, stack, s->labels, last->ticks + s->weight };
+	*last = (struct last){ s->tid, stack, s->labels, nprofiles, last->ticks + s->weight };
 	remember(s->kin, stack, s->labels);
 	if ((last->ticks - s->weight) * (uint64_t)period < YOUNG_NS)
 		remember(s->origin, stack, s->labels);
@@ -594,7 +602,7 @@ static void count_at_origin(frame_t origin, uint64_t ticks)
 {
 	frame_t frame = origin ? origin : FRAME_NO_UNWIND;
 
-	add_ticks(stack_add(&frame, 1), 0, ticks);
+	add_ticks(sequence_add(&stacks, &frame, 1), 0, ticks);
 }
 
 /* Those of other arguments are asked last, when all is known. */
@@ -617,7 +625,7 @@ static void count_rest(const struct sample *s)
 {
 	const struct last *last = &lasts[s->source];
 
-	if (last->tid == s->tid && last->stack) {
+	if (is_of(last, s) && last->stack) {
 		add_ticks(last->stack, last->labels, s->weight);
 	} else if (s->weight * period > BLOCKED_NS) {
 		notes.blocked++;
@@ -628,13 +636,13 @@ static void count_rest(const struct sample *s)
 	}
 }
 
-void cpu_count(const struct sample *s, uint32_t stack)
+void cpu_count(const struct sample *s)
 {
 	lock_take(&counting);
 	if (s->kind == SAMPLE_REST)
 		count_rest(s);
 	else
-		count_sample(s, stack);
+		count_sample(s);
 	lock_give(&counting);
 }
 
@@ -662,10 +670,16 @@ static void count_owed(void)
 
 /* ---- profiles */
 
+static void forget_stacks(void)
+{
+	sequences_reset(&stacks);
+	buckets_reset(&sums);
+	nprofiles++;
+}
+
 static void clear(void)
 {
-	for (uint32_t i = 0; i < buckets_count(&sums); i++)
-		atomic_store(&bucket_at(&sums, i)->values[0], 0);
+	forget_stacks();
 	memset(kins, 0, sizeof(kins));
 	memset(&notes, 0, sizeof(notes));
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
@@ -749,12 +763,10 @@ static void comment(struct record *r)
 static void add_row(struct record *r, const frame_t *frames, uint32_t n, uint32_t labels,
 		    double ticks)
 {
-	struct record_row *row = record_add(r);
+	struct record_row *row = record_add_stack(r, frames, n);
 
 	if (!row)
 		return;
-	row->frames = frames;
-	row->nframes = n;
 	row->labels = labels;
 	row->values[0] = (int64_t)(ticks + 0.5);
 	row->values[1] = row->values[0] * period;
@@ -768,7 +780,7 @@ static void fill(struct record *r)
 		const struct bucket *b = bucket_at(&sums, i);
 		double ticks = atomic_load(&b->values[0]);
 		uint32_t n;
-		const frame_t *frames = stack_frames(b->stack, &n);
+		const frame_t *frames = sequence_words(&stacks, b->stack, &n);
 
 		if (ticks > 0)
 			add_row(r, frames, n, b->labels, ticks);
@@ -809,6 +821,7 @@ bool cpu_stop(struct record *r)
 	lock_take(&counting);
 	count_owed();
 	fill(r);
+	forget_stacks();
 	lock_give(&counting);
 	lock_give(&lock);
 	atomic_store(&is_on, false);
@@ -911,6 +924,7 @@ static void in_child(void)
 	atomic_store(&scan, 0);
 	atomic_store(&is_on, false);
 	atomic_store(&cpu_has_common_timer, false);
+	forget_stacks();
 	lock_give(&counting);
 	samples_in_child();
 	lock_give(&lock);

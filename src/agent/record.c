@@ -32,6 +32,21 @@ struct record_row *record_add(struct record *r)
 	return &r->rows[r->n++];
 }
 
+struct record_row *record_add_stack(struct record *r, const frame_t *frames, uint32_t n)
+{
+	frame_t *copy = region_alloc(&r->memory, n * sizeof(*copy));
+	struct record_row *row = copy ? record_add(r) : NULL;
+
+	r->has_failed |= !row;
+	if (!row)
+		return NULL;
+	if (n)
+		memcpy(copy, frames, n * sizeof(*copy));
+	row->frames = copy;
+	row->nframes = n;
+	return row;
+}
+
 static int compare_stacks(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -162,13 +177,12 @@ bool record_join(struct region *memory, const struct record *r, struct joined *j
 /* A copy of `row`, whose record goes away, without its values. */
 static struct record_row *add_copy(struct record *to, const struct record_row *row)
 {
-	frame_t *frames = region_alloc(&to->memory, row->nframes * sizeof(*frames));
-	struct record_row *copy = frames ? record_add(to) : NULL;
+	struct record_row *copy = record_add_stack(to, row->frames, row->nframes);
+	const frame_t *frames;
 
 	if (!copy)
 		return NULL;
-	if (row->nframes)
-		memcpy(frames, row->frames, row->nframes * sizeof(*frames));
+	frames = copy->frames;
 	*copy = *row;
 	copy->frames = frames;
 	memset(copy->values, 0, sizeof(copy->values));

@@ -43,6 +43,8 @@ struct record {
 /* A row that is zero, to be filled; NULL if memory is short. Frames are not copied: they are those
  * of stack_frames, or in r->memory. */
 struct record_row *record_add(struct record *r);
+/* The same with a copy of these frames. */
+struct record_row *record_add_stack(struct record *r, const frame_t *frames, uint32_t n);
 /* A row for each of the stacks that differ, with how often it is there. Sorts them. */
 void record_add_counts(struct record *r, uint32_t *stacks, size_t n);
 void record_comment(struct record *r, const char *format, ...)

@@ -31,16 +31,13 @@ void samples_drain(void)
 
 	lock_take(&lock);
 	while (samples_take(&s)) {
-		uint32_t stack;
-
 		find_modules(&s);
-		stack = s.nframes ? stack_add(s.frames, s.nframes) : 0;
 		if (s.nframes && agent_is_on(ON_TRACE))
 			trace_sample(&s);
 		if (s.kind == SAMPLE_WALL)
-			wall_count(&s, stack);
+			wall_count(&s);
 		else
-			cpu_count(&s, stack);
+			cpu_count(&s);
 	}
 	cpu_count_lost(samples_lost());
 	lock_give(&lock);

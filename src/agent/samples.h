@@ -10,9 +10,9 @@ bool samples_prepare(void);
 /* Empties the rings: calls cpu_count and wall_count below. Not from signal handlers. */
 void samples_drain(void);
 
-/* Each with the sample's stack; 0: there was no room for it. One thread at a time. */
-void cpu_count(const struct sample *s, uint32_t stack);
-void wall_count(const struct sample *s, uint32_t stack);
+/* One thread at a time. */
+void cpu_count(const struct sample *s);
+void wall_count(const struct sample *s);
 /* Ticks that were lost on the way. */
 void cpu_count_lost(uint64_t ticks);
 

@@ -97,3 +97,12 @@ const uint64_t *sequence_words(const struct sequences *s, uint32_t number, uint3
 	*n = number ? sequence_at(s, number)->n : 0;
 	return number ? sequence_at(s, number)->words : NULL;
 }
+
+void sequences_reset(struct sequences *s)
+{
+	pages_unmap(atomic_exchange(&s->words, NULL), s->words_max * sizeof(uint64_t));
+	pages_unmap(atomic_exchange(&s->index, NULL), s->slots * sizeof(atomic_uint));
+	atomic_store(&s->used, 0);
+	atomic_store(&s->count, 0);
+	atomic_store(&s->lost, 0);
+}

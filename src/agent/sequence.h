@@ -1,8 +1,8 @@
 /* sequence.h - sequences of words that were seen, each once: stacks, texts, sets of labels.
  *
- * Tables have room for a fixed number; more memory is touched only as it is needed. They only grow,
- * nothing moves and nothing is locked: hooks of any thread add to them, even those that run inside
- * a program's signal handler.
+ * Tables have room for a fixed number; more memory is touched only as it is needed. They only grow
+ * until they are given up as a whole, nothing moves and nothing is locked: hooks of any thread add
+ * to them, even those that run inside a program's signal handler.
  */
 #ifndef AGENT_SEQUENCE_H
 #define AGENT_SEQUENCE_H
@@ -20,9 +20,11 @@ struct sequences {
 	atomic_ullong lost; /* those there was no room for */
 };
 
-/* Its number, good forever; 0: there is no room. */
+/* Its number, good until the next reset; 0: there is no room. */
 uint32_t sequence_add(struct sequences *s, const uint64_t *words, uint32_t n);
 /* NULL and no words for the number 0. */
 const uint64_t *sequence_words(const struct sequences *s, uint32_t number, uint32_t *n);
+/* Empties it and gives its memory back. Nobody may use it meanwhile. */
+void sequences_reset(struct sequences *s);
 
 #endif

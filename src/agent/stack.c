@@ -2,7 +2,6 @@
 #include "agent/stack.h"
 
 #include "agent/memory.h"
-#include "agent/sequence.h"
 #include "agent/slots.h"
 
 enum {
@@ -10,8 +9,7 @@ enum {
 	BUCKET_SLOTS = BUCKETS_MAX * 2,
 };
 
-/* 32 MB of frames, at the most. */
-static struct sequences stacks = { .slots = 1 << 17, .words_max = 4 << 20 };
+static struct sequences stacks = STACKS_INIT;
 
 uint32_t stack_add(const frame_t *frames, uint32_t n)
 {

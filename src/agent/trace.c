@@ -16,7 +16,6 @@
 #include "agent/memory.h"
 #include "agent/profiles.h"
 #include "agent/samples.h"
-#include "agent/sequence.h"
 #include "agent/signal.h"
 #include "agent/sort.h"
 #include "agent/stack.h"
@@ -33,14 +32,15 @@ enum {
 };
 
 static struct {
-	struct lock lock; /* for all but the atomic ones */
-	bool is_on;
+	struct lock lock;    /* for all but the atomic ones */
+	bool is_on, is_busy; /* busy: on, or being written */
 	int64_t start, start_wall;
 	size_t populated; /* bytes */
 	struct event *_Atomic events;
 	atomic_uint nchunks, generation; /* taken; counts traces */
 	atomic_ullong lost;
-} trace;
+	struct sequences stacks; /* of samples; by whoever drains them */
+} trace = { .stacks = STACKS_INIT };
 
 static __thread struct {
 	uint32_t generation; /* of the chunk */
@@ -124,7 +124,7 @@ void trace_sample(const struct sample *s)
 	trace_add(&(struct event){ .time = s->time,
 				   .name = s->kind == SAMPLE_WALL ? "wall" : "cpu",
 				   .value = s->weight,
-				   .stack = stack_add(s->frames, s->nframes),
+				   .stack = sequence_add(&trace.stacks, s->frames, s->nframes),
 				   .tid = s->tid,
 				   .kind = EVENT_SAMPLE });
 }
@@ -217,8 +217,8 @@ static void populate(void)
 
 static bool begin(void)
 {
-	if (trace.is_on || !reserve()) {
-		errno = trace.is_on ? EBUSY : ENOMEM;
+	if (trace.is_busy || !reserve()) {
+		errno = trace.is_busy ? EBUSY : ENOMEM;
 		return false;
 	}
 	atomic_store(&trace.nchunks, 0);
@@ -229,7 +229,7 @@ static bool begin(void)
 	trace.start = now_ns();
 	trace.start_wall = wall_ns();
 	sched_start(trace.start);
-	trace.is_on = true;
+	trace.is_on = trace.is_busy = true;
 	return true;
 }
 
@@ -288,7 +288,7 @@ bool trace_start(void)
 	if (!agent_switch_on(ON_TRACE)) {
 		lock_take(&trace.lock);
 		sched_stop(now_ns());
-		trace.is_on = false;
+		trace.is_on = trace.is_busy = false;
 		lock_give(&trace.lock);
 		errno = EAGAIN;
 		return false;
@@ -299,7 +299,7 @@ bool trace_start(void)
 
 void trace_stop(struct out *o)
 {
-	struct trace t = { .pid = getpid() };
+	struct trace t = { .pid = getpid(), .stacks = &trace.stacks };
 	size_t bytes = 0;
 
 	if (agent_is_on(ON_CPU | ON_WALL))
@@ -322,8 +322,13 @@ void trace_stop(struct out *o)
 	trace.is_on = false;
 	lock_give(&trace.lock);
 	sort(t.events, t.n, sizeof(*t.events), compare);
+	samples_drain(); /* whoever saw that the trace is on has added its samples then */
 	trace_write(o, &t);
 	pages_unmap(t.events, bytes);
+	sequences_reset(&trace.stacks);
+	lock_take(&trace.lock);
+	trace.is_busy = false;
+	lock_give(&trace.lock);
 }
 
 static int64_t work(int64_t now)
@@ -355,7 +360,8 @@ static void in_child(void)
 {
 	struct event *events = atomic_load(&trace.events);
 
-	trace.is_on = false;
+	trace.is_on = trace.is_busy = false;
+	sequences_reset(&trace.stacks);
 	sched_forget();
 	atomic_fetch_add(&trace.generation, 1);
 	atomic_store(&trace.nchunks, 0);

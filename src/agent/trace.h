@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "agent/out.h"
+#include "agent/sequence.h"
 
 enum event_kind {
 	EVENT_NONE, /* not written yet */
@@ -69,8 +70,9 @@ struct trace {
 	int64_t start, end; /* nanoseconds, CLOCK_MONOTONIC */
 	int64_t start_wall; /* since the epoch */
 	uint64_t lost, switches_lost;
-	uint32_t unwatched;	/* threads */
-	const char *scheduling; /* how threads were watched */
+	uint32_t unwatched;		/* threads */
+	const char *scheduling;		/* how threads were watched */
+	const struct sequences *stacks; /* of samples */
 };
 void trace_write(struct out *o, const struct trace *t);
 

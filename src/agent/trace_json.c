@@ -253,7 +253,7 @@ static void frame_name(frame_t f, char *name, size_t size)
 static void write_sample(struct out *o, const struct trace *t, const struct event *e)
 {
 	uint32_t n;
-	const frame_t *frames = stack_frames(e->stack, &n);
+	const frame_t *frames = sequence_words(t->stacks, e->stack, &n);
 	struct out stack = { 0 };
 	char name[NAME_BYTES] = "?";
 

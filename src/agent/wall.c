@@ -44,10 +44,12 @@ static atomic_bool is_on;
 static int64_t period, started, started_wall, last_round;
 static struct seen *places;
 static uint32_t nplaces, nasked;
+static struct sequences stacks = STACKS_INIT; /* of this profile, as the next */
 static struct buckets sums[NSTATES];
 static struct {
 	uint32_t threads;
-	uint64_t asked, silent;
+	uint64_t silent;
+	double lost_ns;
 } notes;
 
 /* ---- threads that were seen */
@@ -76,17 +78,19 @@ static uint64_t clock_of(uint32_t tid)
 static void count(const struct seen *s, double ns)
 {
 	frame_t unknown = FRAME_NO_UNWIND;
-	uint32_t stack = s->stack ? s->stack : stack_add(&unknown, 1);
-	struct bucket *b = bucket_of(&sums[s->is_waiting], stack, s->labels);
+	uint32_t stack = s->stack ? s->stack : sequence_add(&stacks, &unknown, 1);
+	struct bucket *b = stack ? bucket_of(&sums[s->is_waiting], stack, s->labels) : NULL;
 
-	if (!b)
+	if (!b) {
+		notes.lost_ns += ns;
 		return;
+	}
 	bucket_add(b, 0, ns / (double)period);
 	bucket_add(b, 1, ns);
 }
 
 /* An answer. */
-void wall_count(const struct sample *sample, uint32_t stack)
+void wall_count(const struct sample *sample)
 {
 	struct seen *s;
 
@@ -95,7 +99,8 @@ void wall_count(const struct sample *sample, uint32_t stack)
 	if (s && s->is_asked) {
 		s->is_asked = false;
 		nasked--;
-		s->stack = stack;
+		s->stack = sample->nframes ? sequence_add(&stacks, sample->frames, sample->nframes)
+					   : 0;
 		s->labels = sample->labels;
 		s->is_waiting = sample->source;
 		s->clock = sample->kin + RETURN_NS;
@@ -140,7 +145,6 @@ static void look_at(uint32_t tid, double ns, int64_t now)
 	s->asked = now;
 	s->is_asked = wall_ask(tid);
 	nasked += s->is_asked;
-	notes.asked += s->is_asked;
 }
 
 /* Of very many threads some, by chance, stand for all. */
@@ -181,12 +185,16 @@ static bool may_start(void)
 	return false;
 }
 
+static void forget_stacks(void)
+{
+	sequences_reset(&stacks);
+	for (unsigned k = 0; k < NSTATES; k++)
+		buckets_reset(&sums[k]);
+}
+
 static void clear(void)
 {
-	for (unsigned k = 0; k < NSTATES; k++)
-		for (uint32_t i = 0; i < buckets_count(&sums[k]); i++)
-			for (unsigned v = 0; v < 2; v++)
-				atomic_store(&bucket_at(&sums[k], i)->values[v], 0);
+	forget_stacks();
 	memset(places, 0, PLACES * sizeof(*places));
 	memset(&notes, 0, sizeof(notes));
 	nplaces = nasked = 0;
@@ -210,11 +218,12 @@ bool wall_start(int hz)
 
 static void add_row(struct record *r, const struct bucket *b, enum state state)
 {
-	struct record_row *row = b->values[1] > 0 ? record_add(r) : NULL;
+	uint32_t n;
+	const frame_t *frames = sequence_words(&stacks, b->stack, &n);
+	struct record_row *row = b->values[1] > 0 ? record_add_stack(r, frames, n) : NULL;
 
 	if (!row)
 		return;
-	row->frames = stack_frames(b->stack, &row->nframes);
 	row->labels = b->labels;
 	row->values[0] = (int64_t)(b->values[0] + 0.5);
 	row->values[1] = (int64_t)b->values[1];
@@ -234,6 +243,8 @@ static void fill(struct record *r)
 	if (notes.silent)
 		record_comment(r, "%llu times a thread did not answer (signal %d blocked?)",
 			       (unsigned long long)notes.silent, (int)settings.signal);
+	if (notes.lost_ns > 0)
+		record_comment(r, "lost: %.0f ms that there was no room for", notes.lost_ns / 1e6);
 }
 
 /* Those that were asked may still answer. */
@@ -262,8 +273,10 @@ static bool read_out(struct record *r, bool ends)
 		if (places[i].is_asked)
 			give_up(&places[i]);
 	fill(r);
-	if (ends)
+	if (ends) {
+		forget_stacks();
 		atomic_store(&is_on, false);
+	}
 	lock_give(&lock);
 	return true;
 }

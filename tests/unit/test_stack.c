@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "agent/memory.h"
 #include "test.h"
 
 enum { STACKS = 40000, THREADS = 4, FRAMES = 3, SLOTS = 1 << 17, ROOM = SLOTS / 2 };
@@ -100,4 +101,25 @@ TEST(few_buckets_are_small)
 		pages += is_there[i] & 1;
 	assert_in_range(pages, 1, 2);
 	buckets_reset(&b);
+}
+
+/* Samples are always new: what a profile has seen goes with it. */
+TEST(stacks_of_a_profile_end_with_it)
+{
+	struct sequences s = STACKS_INIT;
+	size_t before = pages_total();
+	uint32_t n;
+
+	for (uint32_t profile = 0; profile < 3; profile++) {
+		for (uint64_t i = 0; i < ROOM; i++)
+			assert_int_not_equal(sequence_add(&s, &i, 1), 0);
+		assert_int_equal(sequence_add(&s, &(uint64_t){ ROOM }, 1), 0);
+		assert_int_equal(s.lost, 1);
+		sequences_reset(&s);
+		assert_int_equal(s.lost, 0);
+		assert_int_equal(pages_total(), before);
+	}
+	assert_int_equal(*sequence_words(&s, sequence_add(&s, &(uint64_t){ 7 }, 1), &n), 7);
+	assert_int_equal(n, 1);
+	sequences_reset(&s);
 }

@@ -13,28 +13,28 @@
 
 enum { SECOND = 1000000000 };
 
+enum { FILE_CPU, FILE_WALL, FILE_HEAP, FILE_ALLOCS, FILE_MUTEX, FILE_BLOCK, FILE_TRACE, NFILES };
+
+static struct outfile outfiles[NFILES]; /* large, and most are never touched */
+
 static struct file {
 	const char *profile, *variable;
 	const char *const *pattern;
+	struct outfile *to;
 	bool is_open, is_running;
 	unsigned nwritten; /* by signals */
-	struct outfile to;
 } files[] = {
-	{ .profile = "profile", .variable = "KILN_CPU_PROFILE", .pattern = &settings.cpu_profile },
-	{ .profile = "wall", .variable = "KILN_WALL_PROFILE", .pattern = &settings.wall_profile },
-	{ .profile = "heap", .variable = "KILN_HEAP_PROFILE", .pattern = &settings.heap_profile },
-	{ .profile = "allocs",
-	  .variable = "KILN_ALLOCS_PROFILE",
-	  .pattern = &settings.allocs_profile },
-	{ .profile = "mutex",
-	  .variable = "KILN_MUTEX_PROFILE",
-	  .pattern = &settings.mutex_profile },
-	{ .profile = "block",
-	  .variable = "KILN_BLOCK_PROFILE",
-	  .pattern = &settings.block_profile },
-	{ .profile = "trace", .variable = "KILN_TRACE", .pattern = &settings.trace },
+#define FILE(kind, profile, variable, setting) \
+	[kind] = { profile, variable, &settings.setting, &outfiles[kind], false, false, 0 }
+	FILE(FILE_CPU, "profile", "KILN_CPU_PROFILE", cpu_profile),
+	FILE(FILE_WALL, "wall", "KILN_WALL_PROFILE", wall_profile),
+	FILE(FILE_HEAP, "heap", "KILN_HEAP_PROFILE", heap_profile),
+	FILE(FILE_ALLOCS, "allocs", "KILN_ALLOCS_PROFILE", allocs_profile),
+	FILE(FILE_MUTEX, "mutex", "KILN_MUTEX_PROFILE", mutex_profile),
+	FILE(FILE_BLOCK, "block", "KILN_BLOCK_PROFILE", block_profile),
+	FILE(FILE_TRACE, "trace", "KILN_TRACE", trace),
+#undef FILE
 };
-enum { FILE_CPU, FILE_WALL, FILE_TRACE = 6, NFILES };
 
 static int64_t next_write = INT64_MAX, last_write = INT64_MAX;
 static atomic_uint toggles; /* signals that came */
@@ -42,7 +42,7 @@ static unsigned toggles_seen;
 
 static void say_failure(const struct file *f, const char *what)
 {
-	agent_say("cannot %s %s/%s (%s): %s", what, f->to.path, f->to.name, f->variable,
+	agent_say("cannot %s %s/%s (%s): %s", what, f->to->path, f->to->name, f->variable,
 		  strerrordesc_np(errno));
 }
 
@@ -95,12 +95,12 @@ static bool write_now(struct file *f, const char *suffix, bool is_last)
 {
 	struct out o = { 0 };
 	bool before = pages_use_reserve(true);
-	bool ok = encode(f, &o, is_last) && outfile_write(&f->to, suffix, &o);
+	bool ok = encode(f, &o, is_last) && outfile_write(f->to, suffix, &o);
 
 	if (!ok)
 		say_failure(f, "write");
 	else if (settings.verbose)
-		agent_say("wrote %s/%s%s", f->to.path, f->to.name, suffix);
+		agent_say("wrote %s/%s%s", f->to->path, f->to->name, suffix);
 	out_release(&o);
 	pages_use_reserve(before);
 	if (is_last)
@@ -116,7 +116,7 @@ static bool open_file(struct file *f, const char *pattern)
 		snprintf(name, sizeof(name), "kiln-%s.%%p.pb.gz", f->profile);
 		pattern = name;
 	}
-	f->is_open = outfile_open(&f->to, pattern, agent_child == CHILD_FOLLOWED);
+	f->is_open = outfile_open(f->to, pattern, agent_child == CHILD_FOLLOWED);
 	if (!f->is_open)
 		say_failure(f, "write to");
 	return f->is_open;
@@ -223,7 +223,7 @@ static void in_child(void)
 {
 	for (struct file *f = files; f < files + NFILES; f++) {
 		if (f->is_open)
-			outfile_close(&f->to);
+			outfile_close(f->to);
 		f->is_open = f->is_running = false;
 	}
 	next_write = last_write = INT64_MAX;

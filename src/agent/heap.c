@@ -19,7 +19,6 @@ static atomic_size_t rate, last_rate; /* last_rate: not 0 */
 static struct buckets buckets, growth;
 static struct bucket overflow; /* for when there is no room for more */
 static atomic_llong in_use, highest;
-static const char *note;
 static struct {
 	uintptr_t start, end;
 } hidden[HIDDEN_MAX];
@@ -231,11 +230,6 @@ void heap_hide(uintptr_t start, uintptr_t end)
 	hidden[i].end = end;
 }
 
-void heap_set_note(const char *text)
-{
-	note = text;
-}
-
 /* ---- the rate */
 
 void heap_set_rate(size_t mean_bytes)
@@ -324,8 +318,10 @@ static void add_heap_row(struct record *r, const struct bucket *b)
 
 static void add_comments(struct record *r)
 {
-	if (note)
-		record_comment(r, "%s", note);
+	char allocator[512];
+
+	hooks_malloc_describe(allocator, sizeof(allocator));
+	record_comment(r, "%s", allocator);
 	if (live_lost())
 		record_comment(r, "lost live samples: %llu", (unsigned long long)live_lost());
 	if (stacks_lost())
@@ -416,7 +412,6 @@ static void init(void)
 	bool is_written = settings.heap_profile || settings.allocs_profile || settings.push_url ||
 			  settings.memory_limit_heap > 0;
 
-	hooks_malloc_init();
 	if (settings.heap_rate > 0 && is_written)
 		pages_reserve();
 	if (settings.heap_rate > 0 && (is_written || settings.pprof_addr))

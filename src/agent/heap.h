@@ -56,8 +56,6 @@ void heap_restore(const struct live_sample *sample);
 
 /* Frames in this code are the allocator's, not the caller's: operator new. At most 8. */
 void heap_hide(uintptr_t start, uintptr_t end);
-/* Something that a reader of the profile should know, or NULL. Good for ever. */
-void heap_set_note(const char *note);
 
 /* hooks_malloc.c: allocations are counted from now on, or are not. */
 void hooks_malloc_switch(bool is_on);
@@ -66,6 +64,6 @@ void hooks_malloc_switch(bool is_on);
  * it. */
 void hooks_malloc_find(void);
 /* Tells which allocator it is. */
-void hooks_malloc_init(void);
+void hooks_malloc_describe(char *to, size_t size);
 
 #endif

@@ -384,16 +384,23 @@ static void *counted_realloc(void *p, size_t size)
 	return moved;
 }
 
-static char note[512]; /* whose malloc it is */
+static void say_bypassed(void)
+{
+	char allocator[512];
+
+	hooks_malloc_describe(allocator, sizeof(allocator));
+	agent_say("%s", allocator);
+}
 
 void hooks_malloc_switch(bool is_on)
 {
 	if (!is_ready())
 		return;
-	if (is_bypassed && is_on && *note)
-		agent_say("%s", note);
-	if (is_bypassed)
+	if (is_bypassed) {
+		if (is_on)
+			say_bypassed();
 		return;
+	}
 	is_counting = is_on;
 	has_counted |= is_on;
 	choose_ways();
@@ -584,16 +591,13 @@ void hooks_malloc_find(void)
 	is_ready();
 }
 
-void hooks_malloc_init(void)
+void hooks_malloc_describe(char *to, size_t size)
 {
-	if (!is_ready())
-		return;
-	snprintf(note, sizeof(note),
+	snprintf(to, size,
 		 real_is_static() ? "the program is static: what it allocates is not seen"
 		 : is_bypassed
 			 ? "malloc is that of %s, which comes before the agent: what it allocates "
 			   "is not seen"
 			 : "allocator: %s",
 		 malloc_path_of((uintptr_t)next.malloc));
-	heap_set_note(note);
 }

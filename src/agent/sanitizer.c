@@ -1,24 +1,24 @@
 /* sanitizer.c - programs that are built with a sanitizer. It stands in front of the same functions,
  * and watches memory that it does not know of: the agent leaves them alone. */
-#include <dlfcn.h>
 #include <stddef.h>
 
 #include "agent/life.h"
 #include "kiln.h"
 
+/* Known to the loader, if they are there: dlsym would allocate a message for each that is not. */
+#define SANITIZER(function) extern void function(void) __attribute__((weak))
+SANITIZER(__asan_init);
+SANITIZER(__tsan_init);
+SANITIZER(__msan_init);
+SANITIZER(__hwasan_init);
+
 const char *find_sanitizer(void)
 {
-	static const struct {
-		const char *symbol, *name;
-	} sanitizers[] = { { "__asan_init", "AddressSanitizer" },
-			   { "__tsan_init", "ThreadSanitizer" },
-			   { "__msan_init", "MemorySanitizer" },
-			   { "__hwasan_init", "HWAddressSanitizer" } };
-
-	for (unsigned i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++)
-		if (dlsym(RTLD_DEFAULT, sanitizers[i].symbol))
-			return sanitizers[i].name;
-	return NULL;
+	return __asan_init     ? "AddressSanitizer"
+	       : __tsan_init   ? "ThreadSanitizer"
+	       : __msan_init   ? "MemorySanitizer"
+	       : __hwasan_init ? "HWAddressSanitizer"
+			       : NULL;
 }
 
 /* AddressSanitizer ends the program unless it is the first library, where only a preloaded one can

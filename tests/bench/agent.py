@@ -17,6 +17,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 # Name: what the agent is told. %s is the folder for its files.
 SETTINGS = {
@@ -51,6 +52,7 @@ ROWS = [
 ]
 PAIR_NS = {"kiln_off": 1.5, "kiln_heap": 6, "kiln_heap1": 1000}
 START_MS = 1
+MEMORY_KB = {"kiln_off": 512, "kiln_all": 8192}
 
 
 def environment(args, name):
@@ -140,6 +142,28 @@ def run_start(args):
     return more > START_MS
 
 
+def peak_kb(args, settings):
+    """Resident memory of a small C++ program, at the most, after a second."""
+    env = dict(os.environ, **dict(s.split("=", 1) for s in settings.split()))
+    program = subprocess.Popen(["bin/cpp_mix", "-n", "1000000"], cwd=args.work, env=env)
+    time.sleep(1)
+    with open("/proc/%d/status" % program.pid) as f:
+        peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+    program.kill()
+    program.wait()
+    return peak
+
+
+def run_memory(args):
+    failed = 0
+    kb = {n: statistics.median(peak_kb(args, environment(args, n) if n else "") for _ in range(5)) for n in ("", *MEMORY_KB)}
+    for name, most in MEMORY_KB.items():
+        more = kb[name] - kb[""]
+        failed += more > most
+        print("resident, %-18s %+8d KB   of %d   at most %+d  %s" % (name, more, kb[name], most, "ok" if more <= most else "FAILS"))
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agent", required=True)
@@ -156,7 +180,7 @@ def main():
         return 0
     prepare(args)
     print("the agent: CPU time to that of the program without it; beside it the nearest peer")
-    failed = 0 if args.only else run_start(args) + run_pairs(args)
+    failed = 0 if args.only else run_start(args) + run_memory(args) + run_pairs(args)
     return failed + run_ratios(args) > 0
 
 

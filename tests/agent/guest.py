@@ -79,6 +79,12 @@ def kiln(*arguments):
     return p.returncode, p.stdout + p.stderr
 
 
+def copy_program(program, to):
+    """Not by this process: what another thread starts meanwhile would have the copy open to write, and who writes to a
+    program keeps it from being run."""
+    subprocess.run(['cp', '-p', program, to], check=True)
+
+
 class Run:
     """One run of a program: status, output, and what happened beside it."""
 
@@ -102,7 +108,7 @@ class Run:
         case = self.case
         program = TMP + '/' + case.program
         if case.copies_itself:
-            shutil.copy2(program, self.directory + '/guest')
+            copy_program(program, self.directory + '/guest')
             program = self.directory + '/guest'
         p = subprocess.Popen([*case.command, program, *case.arguments], env=self.env, cwd=self.directory,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -555,7 +561,7 @@ def setuid_is_inert():
         directory = tempfile.mkdtemp(dir=TMP)
         os.chmod(directory, 0o777)
         copy = f'{directory}/guest_setuid'
-        shutil.copy(f'{TMP}/{program}', copy)
+        copy_program(f'{TMP}/{program}', copy)
         os.chmod(copy, 0o4755)
         env = settings_for(directory, {'KILN_PPROF_ADDR': f'unix:{directory}/socket'})
         if not preload:

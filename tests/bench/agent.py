@@ -14,6 +14,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,8 @@ SETTINGS = {
     "kiln_all": "KILN_CPU_PROFILE=%s/a.cpu KILN_HEAP_PROFILE=%s/a.heap KILN_MUTEX_PROFILE=%s/a.mutex KILN_MUTEX_FRACTION=1"
                 " KILN_BLOCK_PROFILE=%s/a.block KILN_BLOCK_RATE=1",
     "kiln_heap1": "KILN_HEAP_PROFILE=%s/k1.heap KILN_HEAP_RATE=1",
+    "kiln_cpu1000": "KILN_CPU_PROFILE=%s/k1000.cpu KILN_CPU_RATE=1000",
+    "kiln_trace": "KILN_TRACE=%s/k.trace.json",
 }
 # Workload, setting, at most, nearest peer and what that is compared with ("" for the plain program).
 ROWS = [
@@ -38,21 +41,29 @@ ROWS = [
     ("cpu1", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpu2", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpp", "kiln_cpu", 1.01, "gp_cpu100", ""),
+    ("cpu2", "kiln_cpu1000", 1.01, "gp_cpu1000", ""),
     ("storm", "kiln_cpu", 1.03, "gp_cpu100", ""),
     ("malloc_work", "kiln_heap", 1.02, "je_prof512k", "jemalloc"),
     ("malloc_tight", "kiln_heap", 1.08, "je_prof512k", "jemalloc"),
     ("malloc_tight", "kiln_heap", 1.08, "tcm_sample512k", "tcmalloc"),
     ("lock_unc", "kiln_locks", 1.4, "", ""),
+    ("lock_unc", "kiln_off", 1.4, "", ""),
     ("lock_cont", "kiln_locks", 1.03, "", ""),
+    ("lock_cont", "kiln_trace", 1.05, "", ""),
     ("cpu2", "kiln_all", 1.01, "", ""),
     ("cpp", "kiln_all", 1.04, "", ""),
     ("malloc_work", "kiln_all", 1.05, "", ""),
     ("malloc_slow", "kiln_heap1", 3, "heaptrack", ""),
     ("cpp_slow", "kiln_heap1", 5, "heaptrack", ""),
 ]
+# Nanoseconds that a pair of lock and unlock, or of malloc and free, may take more.
+LOCK_PAIRS, LOCK_NS = 100000000, {"kiln_off": 1, "kiln_locks": 5}
 PAIR_NS = {"kiln_off": 1.5, "kiln_heap": 6, "kiln_heap1": 1000}
 START_MS = 1
 MEMORY_KB = {"kiln_off": 512, "kiln_all": 8192}
+# What has so many, which profile, milliseconds.
+DUMPS = [("stacks", 10000, "heap", 50), ("threads", 1000, "goroutine?debug=2", 60), ("threads", 1000, "threads", 60),
+         ("threads", 10000, "threads", 1000)]
 
 
 def environment(args, name):
@@ -75,7 +86,7 @@ def median_interval(ratios):
 
 
 def measure(args, workload, names):
-    """By name: the median ratio of CPU time, and its interval."""
+    """By name: the median ratio of CPU time, and its interval; by name, too, seconds that it takes more."""
     file = os.path.join(args.work, "out", "bench_%s.csv" % workload)
     if os.path.exists(file):
         os.unlink(file)
@@ -91,7 +102,8 @@ def measure(args, workload, names):
             if row["rc"] != "0":
                 sys.exit("%s with %s failed: %s" % (workload, row["config"], row["rc"]))
             rounds.setdefault(row["round"], {})[row["config"]] = float(row["cpu"])
-    return {n: median_interval([r[n] / r["base"] for r in rounds.values()]) for n in names}
+    seconds = {n: statistics.median(r[n] - r["base"] for r in rounds.values()) for n in names}
+    return {n: median_interval([r[n] / r["base"] for r in rounds.values()]) for n in names}, seconds
 
 
 def print_row(what, measured, most, peer, peer_ratio):
@@ -109,10 +121,21 @@ def run_ratios(args):
     for workload in args.only.split(",") if args.only else dict.fromkeys(row[0] for row in ROWS):
         rows = [row for row in ROWS if row[0] == workload]
         names = [n for n in dict.fromkeys(x for row in rows for x in (row[1], row[3], row[4])) if n]
-        ratios = measure(args, workload, names)
+        ratios, seconds = measure(args, workload, names)
         for _, name, most, peer, plain in rows:
             peer_ratio = ratios[peer][0] / (ratios[plain][0] if plain else 1) if peer else 0
             failed += not print_row("%s %s" % (workload, name), ratios[name], most, peer, peer_ratio)
+        if workload == "lock_unc":
+            failed += print_lock_pairs(seconds)
+    return failed
+
+
+def print_lock_pairs(seconds):
+    failed = 0
+    for name, most in LOCK_NS.items():
+        more = seconds[name] * 1e9 / LOCK_PAIRS
+        failed += more > most
+        print("lock+unlock %-16s %+8.1f ns   at most %+.1f  %s" % (name, more, most, "ok" if more <= most else "FAILS"), flush=True)
     return failed
 
 
@@ -164,23 +187,53 @@ def run_memory(args):
     return failed
 
 
+def dump_ms(args, what, n, profile):
+    """The median of some, as a client sees it."""
+    address = os.path.join(args.work, "out", "dump.sock")
+    env = dict(os.environ, LD_PRELOAD=args.agent, KILN_PPROF_ADDR="unix:" + address, KILN_HEAP_RATE="1")
+    program = subprocess.Popen([args.dump, what, str(n)], env=env, stdout=subprocess.PIPE, text=True)
+    program.stdout.readline()
+    times = []
+    for _ in range(7):
+        start = time.monotonic()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(address)
+            s.sendall(b"GET /debug/pprof/%s HTTP/1.0\r\n\r\n" % profile.encode())
+            while s.recv(1 << 20):
+                pass
+        times.append((time.monotonic() - start) * 1000)
+    program.kill()
+    program.wait()
+    return statistics.median(times)
+
+
+def run_dumps(args):
+    failed = 0
+    for what, n, profile, most in DUMPS:
+        ms = dump_ms(args, what, n, profile)
+        failed += ms > most
+        print("%-18s of %5d %-8s %8.1f ms   at most %d  %s" % (profile, n, what, ms, most, "ok" if ms <= most else "FAILS"), flush=True)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agent", required=True)
     parser.add_argument("--suite", required=True)
     parser.add_argument("--work", required=True)
+    parser.add_argument("--dump", default="build/release/tests/bench/agent_dump")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", default="", help="workloads, as cpu1,cpp")
     args = parser.parse_args()
-    args.agent, args.work = os.path.abspath(args.agent), os.path.abspath(args.work)
+    args.agent, args.work, args.dump = map(os.path.abspath, (args.agent, args.work, args.dump))
     args.rounds = args.rounds or (3 if args.quick else 15)
     if not os.path.isdir(args.suite):
         print("no %s: the agent is not measured" % args.suite)
         return 0
     prepare(args)
     print("the agent: CPU time to that of the program without it; beside it the nearest peer")
-    failed = 0 if args.only else run_start(args) + run_memory(args) + run_pairs(args)
+    failed = 0 if args.only else run_start(args) + run_memory(args) + run_dumps(args) + run_pairs(args)
     return failed + run_ratios(args) > 0
 
 

@@ -88,9 +88,10 @@ static struct {
  *
  * A thread of which we saw the start has the timer of its place (thread.h), and starts and ends it
  * by itself. Others have one of the second half, near where their id says, and get it from whoever
- * holds the lock. Who takes the thread's id out of a timer ends it. */
+ * holds the lock: of its first ones, unless they are many, so that few pages are touched however
+ * many come and go. Who takes the thread's id out of a timer ends it. */
 
-enum { OTHERS = TIMERS_MAX / 2, NEAR = 32 };
+enum { OTHERS = TIMERS_MAX / 2, FEW_OTHERS = 256, NEAR = 32 };
 
 static struct cpu_timer *own_timer(const struct thread *thread)
 {
@@ -105,8 +106,9 @@ static struct cpu_timer *other_timer(uint32_t tid, uint32_t content)
 	struct cpu_timer *all = atomic_load_explicit(&cpu_timers, memory_order_acquire) + OTHERS;
 	uint32_t first = tid * 0x9e3779b1u >> 16;
 
-	for (uint32_t i = 0; i < NEAR; i++) {
-		struct cpu_timer *t = &all[(first + i) % (TIMERS_MAX - OTHERS)];
+	for (uint32_t i = 0; i < 2 * NEAR; i++) {
+		uint32_t room = i < NEAR ? FEW_OTHERS : TIMERS_MAX - OTHERS;
+		struct cpu_timer *t = &all[(first + i) % room];
 
 		if (atomic_load(&t->tid) == content)
 			return t;

@@ -414,7 +414,7 @@ enum { ENTRY_MAX = sizeof(struct entry) + STACK_MAX * sizeof(frame_t), KIND_SKIP
 struct ring {
 	_Alignas(64) atomic_bool is_taken;
 	struct window window;	       /* for whoever has taken it */
-	_Alignas(64) atomic_uint head; /* bytes that were written, ever */
+	_Alignas(64) atomic_uint head; /* bytes that were written since it was last empty */
 	_Alignas(64) atomic_uint tail; /* and read */
 };
 
@@ -533,6 +533,22 @@ static void write_sample(const struct about *about, const ucontext_t *context)
 	give_ring(r);
 }
 
+/* One that is empty goes on at its beginning, unless somebody writes to it: few pages are touched.
+ */
+static void start_over(struct ring *r)
+{
+	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+
+	if (!head || atomic_exchange_explicit(&r->is_taken, true, memory_order_acquire))
+		return;
+	if (atomic_load_explicit(&r->tail, memory_order_relaxed) ==
+	    atomic_load_explicit(&r->head, memory_order_relaxed)) {
+		atomic_store_explicit(&r->tail, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->head, 0, memory_order_relaxed);
+	}
+	give_ring(r);
+}
+
 static bool take_from(struct ring *r, struct sample *s)
 {
 	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
@@ -557,6 +573,7 @@ static bool take_from(struct ring *r, struct sample *s)
 		return true;
 	}
 	atomic_store_explicit(&r->tail, tail, memory_order_release);
+	start_over(r);
 	return false;
 }
 

@@ -32,7 +32,8 @@
 enum {
 	SECOND = 1000000000,
 	LOOK_NS = 250000000, /* for samples and threads; each time costs as much as ten ticks do */
-	FEW_THREADS = 64,    /* more are looked for less often */
+	LOOK_LATE_NS = 100000000, /* for timers that were put off, if some were lately */
+	FEW_THREADS = 64,	  /* more are looked for less often */
 	HZ_MAX = 10000,
 	KINS_MAX = 1024,
 	YOUNG_NS = 50000000,
@@ -299,6 +300,7 @@ static bool is_short_lived(const struct cpu_timer *t)
 }
 
 static atomic_uint late_round;
+static atomic_bool has_put_off; /* in this round */
 
 /* `from`: the thread's clock when what it uses began to count. Returns an errno value. */
 static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
@@ -316,6 +318,8 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 		return -id;
 	}
 	t->round = atomic_load(&late_round);
+	if (id == TIMER_PUT_OFF && !atomic_load_explicit(&has_put_off, memory_order_relaxed))
+		atomic_store_explicit(&has_put_off, true, memory_order_relaxed);
 	atomic_store_explicit(&t->id, id, memory_order_relaxed);
 	atomic_store_explicit(&t->ticks, 0, memory_order_relaxed);
 	atomic_store(&t->tid, tid); /* from now on all see it */
@@ -326,16 +330,24 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 
 #define UNKNOWN_TIME UINT64_MAX
 
-/* Ends the timer of a thread that has used no more than `most`. Returns the ticks that no signal
- * stood for; 0 too if another thread does it. The clock costs more than all the rest: it is not
- * asked for a thread that cannot have got to its first tick. */
-static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock, uint64_t most)
+/* Ticks that no signal stood for. */
+struct rest {
+	uint32_t ticks;
+	enum sample_kind kind;
+};
+
+/* Ends the timer of a thread that has used no more than `most`. Returns no ticks if another thread
+ * does it. The clock costs more than all the rest: it is not asked for a thread that cannot have
+ * got to its first tick. */
+static struct rest end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock, uint64_t most)
 {
 	uint64_t used = 0, due, ticks;
+	bool was_on;
 
 	if (!atomic_compare_exchange_strong(&t->tid, &tid, TIMER_ENDING))
-		return 0;
-	if (delete_timer(t) || most >= t->first)
+		return (struct rest){ 0, SAMPLE_REST };
+	was_on = delete_timer(t);
+	if (was_on || most >= t->first)
 		used = read_clock(clock);
 	perf_end(t);
 	if (used && t->origin && clock == CLOCK_THREAD_CPUTIME_ID)
@@ -343,7 +355,8 @@ static uint32_t end_timer(struct cpu_timer *t, uint32_t tid, clockid_t clock, ui
 	due = timer_due(t, used);
 	ticks = atomic_load_explicit(&t->ticks, memory_order_relaxed);
 	atomic_store_explicit(&t->tid, 0, memory_order_release);
-	return due > ticks ? (uint32_t)(due - ticks) : 0;
+	return (struct rest){ due > ticks ? (uint32_t)(due - ticks) : 0,
+			      was_on ? SAMPLE_REST : SAMPLE_REST_UNTIMED };
 }
 
 /* A thread uses no more CPU time than has gone by since it began. */
@@ -400,7 +413,8 @@ void cpu_thread_starts(void)
 
 void cpu_thread_ends(void)
 {
-	uint32_t tid = local_tid(), rest;
+	uint32_t tid = local_tid();
+	struct rest rest;
 	struct cpu_timer *t = own_timer(local.self), *all = atomic_load(&cpu_timers);
 	uint64_t most = UNKNOWN_TIME;
 
@@ -415,8 +429,8 @@ void cpu_thread_ends(void)
 		set_origin(t, local.self);
 	}
 	rest = end_timer(t, tid, CLOCK_THREAD_CPUTIME_ID, most);
-	if (rest)
-		sample_rest((uint32_t)(t - all), tid, rest);
+	if (rest.ticks)
+		sample_rest(rest.kind, (uint32_t)(t - all), tid, rest.ticks);
 }
 
 /* ---- threads that we did not see start */
@@ -629,7 +643,7 @@ static void count_rest(const struct sample *s)
 
 	if (is_of(last, s) && last->stack) {
 		add_ticks(last->stack, last->labels, s->weight);
-	} else if (s->weight * period > BLOCKED_NS) {
+	} else if (s->kind == SAMPLE_REST && s->weight * period > BLOCKED_NS) {
 		notes.blocked++;
 		notes.blocked_ticks += s->weight;
 		count_at_origin(s->origin, s->weight);
@@ -641,7 +655,7 @@ static void count_rest(const struct sample *s)
 void cpu_count(const struct sample *s)
 {
 	lock_take(&counting);
-	if (s->kind == SAMPLE_REST)
+	if (s->kind == SAMPLE_REST || s->kind == SAMPLE_REST_UNTIMED)
 		count_rest(s);
 	else
 		count_sample(s);
@@ -800,11 +814,11 @@ static void end_timers(void)
 {
 	for (uint32_t i = next_timer(-1u); i < TIMERS_MAX; i = next_timer(i)) {
 		struct cpu_timer *t = &cpu_timers[i];
-		uint32_t tid = atomic_load(&t->tid),
-			 rest = end_timer(t, tid, clock_of(tid), UNKNOWN_TIME);
+		uint32_t tid = atomic_load(&t->tid);
+		struct rest rest = end_timer(t, tid, clock_of(tid), UNKNOWN_TIME);
 
-		if (rest)
-			sample_rest(i, tid, rest);
+		if (rest.ticks)
+			sample_rest(rest.kind, i, tid, rest.ticks);
 	}
 	stop_common_timer();
 }
@@ -898,7 +912,7 @@ static int64_t work(int64_t now)
 		lock_give(&lock);
 	}
 	samples_drain();
-	return now + LOOK_NS;
+	return now + (atomic_exchange(&has_put_off, false) ? LOOK_LATE_NS : LOOK_NS);
 }
 
 static void before_fork(void)

@@ -716,13 +716,14 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 		     context);
 }
 
-void sample_rest(uint32_t number, uint32_t tid, uint32_t weight)
+void sample_rest(enum sample_kind kind, uint32_t number, uint32_t tid, uint32_t weight)
 {
 	const struct cpu_timer *timer =
 		atomic_load_explicit(&cpu_timers, memory_order_relaxed) + number;
 
-	write_sample(&(struct about){ SAMPLE_REST, tid, weight, number, timer->origin, timer->kin },
-		     NULL);
+	write_sample(
+		&(struct about){ (uint16_t)kind, tid, weight, number, timer->origin, timer->kin },
+		NULL);
 }
 
 /* A tick of the timer that all threads share. */

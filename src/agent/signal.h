@@ -34,7 +34,10 @@ uint32_t walk_stack(const struct walk_start *start, frame_t *frames, uint32_t ma
 enum sample_kind {
 	SAMPLE_CPU,
 	SAMPLE_WALL,
-	SAMPLE_REST, /* CPU time that no sample was taken of: no frames, see cpu.c */
+	/* CPU time that no sample was taken of, without frames, see cpu.c: of a thread that had a
+	 * timer, and of one whose timer was put off to its end. */
+	SAMPLE_REST,
+	SAMPLE_REST_UNTIMED,
 };
 
 struct sample {
@@ -58,8 +61,8 @@ bool samples_take(struct sample *s);
 uint64_t samples_lost(void);
 /* Forgets all of them: in a child after fork. */
 void samples_reset(void);
-/* Writes a SAMPLE_REST. Any context. */
-void sample_rest(uint32_t timer, uint32_t tid, uint32_t weight);
+/* Writes one of the last two. Any context. */
+void sample_rest(enum sample_kind kind, uint32_t timer, uint32_t tid, uint32_t weight);
 
 /* ---- timers of threads (cpu.c) */
 

@@ -18,7 +18,7 @@
 enum {
 	MAX_HEAD_BYTES = 64 << 10,
 	IDLE_SECONDS = 60,
-	MIN_THREADS = 2,
+	MIN_THREADS = 16, /* so that who sends much shares one with few others */
 	TLS_THREADS = 64,
 	FULL_MS = 20, /* until somebody may have gone */
 };

@@ -183,7 +183,7 @@ void contention_ends(struct contention *c, const char *what, bool has_waited)
 	if (has_waited) {
 		agent_enter();
 		if (agent_is_on(ON_TRACE))
-			trace_span(what, c->object, c->start);
+			trace_span(what, c->object, c->start, end);
 		if (agent_is_on(ON_BLOCK))
 			record_wait(end - c->start);
 		agent_leave();

@@ -9,7 +9,7 @@
 
 enum { FIRST = 16 << 10 };
 
-static bool make_room(struct out *o, size_t n)
+bool out_make_room(struct out *o, size_t n)
 {
 	size_t cap = o->cap ? o->cap : FIRST;
 	char *p;
@@ -29,19 +29,6 @@ static bool make_room(struct out *o, size_t n)
 	return p;
 }
 
-void out_add(struct out *o, const void *p, size_t n)
-{
-	if (n && make_room(o, n)) {
-		memcpy(o->p + o->n, p, n);
-		o->n += n;
-	}
-}
-
-void out_text(struct out *o, const char *s)
-{
-	out_add(o, s, strlen(s));
-}
-
 void out_format(struct out *o, const char *format, ...)
 {
 	va_list args;
@@ -50,7 +37,7 @@ void out_format(struct out *o, const char *format, ...)
 	va_start(args, format);
 	n = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (n <= 0 || !make_room(o, (size_t)n + 1))
+	if (n <= 0 || !out_has_room(o, (size_t)n + 1))
 		return;
 	va_start(args, format);
 	vsnprintf(o->p + o->n, (size_t)n + 1, format, args);
@@ -66,7 +53,7 @@ void out_release(struct out *o)
 
 void out_varint(struct out *o, uint64_t v)
 {
-	if (!make_room(o, 10))
+	if (!out_has_room(o, 10))
 		return;
 	for (; v >= 0x80; v >>= 7)
 		o->p[o->n++] = (char)(v | 0x80);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct out {
 	char *p;
@@ -14,8 +15,28 @@ struct out {
 	bool has_failed;
 };
 
-void out_add(struct out *o, const void *p, size_t n);
-void out_text(struct out *o, const char *s);
+/* Room for `n` more bytes at p + n; false: there is no memory. */
+bool out_make_room(struct out *o, size_t n);
+
+static inline bool out_has_room(struct out *o, size_t n)
+{
+	return (o->cap - o->n >= n && !o->has_failed) || out_make_room(o, n);
+}
+
+static inline void out_add(struct out *o, const void *p, size_t n)
+{
+	if (n && out_has_room(o, n)) {
+		memcpy(o->p + o->n, p, n);
+		o->n += n;
+	}
+}
+
+/* Inline, so that the compiler knows how long a literal is. */
+static inline void out_text(struct out *o, const char *s)
+{
+	out_add(o, s, strlen(s));
+}
+
 void out_format(struct out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void out_release(struct out *o);
 

@@ -37,7 +37,7 @@ uint32_t custom_profile_count(const struct agent_profile *p);
 bool trace_start(void);
 void trace_stop(struct out *o);
 /* For hooks, if ON_TRACE: something that this thread did from `start` until now. */
-void trace_span(const char *what, const void *object, int64_t start);
+void trace_span(const char *what, const void *object, int64_t start, int64_t end);
 void trace_instant(const char *what, int64_t value);
 /* By the thread itself. */
 void trace_thread_begins(void);

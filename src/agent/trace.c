@@ -22,9 +22,8 @@
 #include "kiln.h"
 
 enum {
-	CHUNK = 64, /* events */
 	BUFFER_BYTES = 16 << 20,
-	CHUNKS = BUFFER_BYTES / (CHUNK * (int)sizeof(struct event)),
+	CHUNKS = BUFFER_BYTES / (int)sizeof(struct chunk),
 	AHEAD_BYTES = 512 << 10,
 	TICK_NS = 10000000,
 	NAME_MAX_BYTES = 120,
@@ -36,7 +35,7 @@ static struct {
 	bool is_on, is_busy; /* busy: on, or being written */
 	int64_t start, start_wall;
 	size_t populated; /* bytes */
-	struct event *_Atomic events;
+	struct chunk *_Atomic chunks;
 	atomic_uint nchunks, generation; /* taken; counts traces */
 	atomic_ullong lost;
 	struct sequences stacks; /* of samples; by whoever drains them */
@@ -53,17 +52,18 @@ static __thread struct {
 
 static bool take_chunk(void)
 {
-	struct event *events = atomic_load_explicit(&trace.events, memory_order_acquire);
+	struct chunk *chunks = atomic_load_explicit(&trace.chunks, memory_order_acquire);
 	uint32_t generation = atomic_load(&trace.generation);
-	uint32_t chunk = events ? atomic_fetch_add(&trace.nchunks, 1) : CHUNKS;
+	uint32_t chunk = chunks ? atomic_fetch_add(&trace.nchunks, 1) : CHUNKS;
 
 	if (chunk >= CHUNKS) {
-		atomic_fetch_sub(&trace.nchunks, events ? 1 : 0);
+		atomic_fetch_sub(&trace.nchunks, chunks ? 1 : 0);
 		return false;
 	}
+	atomic_store_explicit(&chunks[chunk].owner, local_tid(), memory_order_relaxed);
 	mine.generation = generation;
-	mine.next = events + (size_t)chunk * CHUNK;
-	mine.end = mine.next + CHUNK;
+	mine.next = chunks[chunk].events;
+	mine.end = mine.next + CHUNK_EVENTS;
 	return true;
 }
 
@@ -84,11 +84,11 @@ void trace_add(const struct event *e)
 
 /* ---- what others tell */
 
-void trace_span(const char *what, const void *object, int64_t start)
+void trace_span(const char *what, const void *object, int64_t start, int64_t end)
 {
 	trace_add(&(struct event){ .time = start,
 				   .name = what,
-				   .duration = now_ns() - start,
+				   .duration = end - start,
 				   .object = (uint64_t)object,
 				   .tid = local_tid(),
 				   .kind = EVENT_SPAN });
@@ -196,22 +196,22 @@ KILN_API void kiln_counter(const char *name, int64_t value)
 
 static bool reserve(void)
 {
-	if (!atomic_load(&trace.events))
-		atomic_store(&trace.events, pages_map(BUFFER_BYTES));
-	return atomic_load(&trace.events);
+	if (!atomic_load(&trace.chunks))
+		atomic_store(&trace.chunks, pages_map(BUFFER_BYTES));
+	return atomic_load(&trace.chunks);
 }
 
 /* Touches what will be needed soon, so that the program's threads need not wait for the kernel to
  * clear a page. Only that is lost if it fails. */
 static void populate(void)
 {
-	char *events = (char *)atomic_load(&trace.events);
-	size_t used = (size_t)atomic_load(&trace.nchunks) * CHUNK * sizeof(struct event);
+	char *chunks = (char *)atomic_load(&trace.chunks);
+	size_t used = (size_t)atomic_load(&trace.nchunks) * sizeof(struct chunk);
 	size_t end = (used + AHEAD_BYTES) & ~(size_t)(AHEAD_BYTES - 1);
 
 	end = end < BUFFER_BYTES ? end : BUFFER_BYTES;
 	if (end > trace.populated)
-		madvise(events + trace.populated, end - trace.populated, MADV_POPULATE_WRITE);
+		madvise(chunks + trace.populated, end - trace.populated, MADV_POPULATE_WRITE);
 	trace.populated = end > trace.populated ? end : trace.populated;
 }
 
@@ -233,47 +233,33 @@ static bool begin(void)
 	return true;
 }
 
-/* Events up to now, in memory of their own, `*bytes` of it. */
-static void copy_events(struct trace *to, size_t *bytes)
-{
-	const struct event *from = atomic_load(&trace.events);
-	size_t n = (size_t)atomic_load(&trace.nchunks);
-
-	n = (n < CHUNKS ? n : CHUNKS) * CHUNK;
-	*bytes = n * sizeof(*from);
-	to->events = n ? pages_map(*bytes) : NULL;
-	if (n && !to->events)
-		to->lost += n;
-	for (size_t i = 0; to->events && i < n; i++) {
-		struct event *e = &to->events[to->n];
-		unsigned kind = atomic_load_explicit(&from[i].kind, memory_order_acquire);
-
-		if (kind == EVENT_NONE)
-			continue;
-		memcpy(e, &from[i], offsetof(struct event, kind));
-		e->kind = kind;
-		to->n += e->time <= to->end;
-	}
-	madvise(atomic_load(&trace.events), BUFFER_BYTES, MADV_DONTNEED);
-}
-
-/* Those are nested, the longer ones outside. */
-static bool has_duration(const struct event *e)
-{
-	return e->kind == EVENT_SPAN || e->kind >= EVENT_RAN;
-}
-
 static int compare(const void *a, const void *b)
 {
-	const struct event *x = a, *y = b;
+	const struct chunk_place *x = a, *y = b;
 
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	if (has_duration(x) && has_duration(y) && x->duration != y->duration)
-		return x->duration > y->duration ? -1 : 1;
-	return 0;
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
+}
+
+/* A thread takes one chunk after the other, so that all it wrote is in order then. */
+static void sort_chunks(struct trace *t)
+{
+	struct chunk_place *order;
+	uint32_t n = atomic_load(&trace.nchunks);
+
+	n = n < CHUNKS ? n : CHUNKS;
+	t->chunks = atomic_load(&trace.chunks);
+	order = n ? pages_map(n * sizeof(*order)) : NULL;
+	if (!order) {
+		t->lost += (uint64_t)n * CHUNK_EVENTS;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = (struct chunk_place){ t->chunks[i].owner, i };
+	sort(order, n, sizeof(*order), compare);
+	t->order = order;
+	t->nchunks = n;
 }
 
 bool trace_start(void)
@@ -300,7 +286,6 @@ bool trace_start(void)
 void trace_stop(struct out *o)
 {
 	struct trace t = { .pid = getpid(), .stacks = &trace.stacks };
-	size_t bytes = 0;
 
 	if (agent_is_on(ON_CPU | ON_WALL))
 		samples_drain();
@@ -318,15 +303,15 @@ void trace_stop(struct out *o)
 	t.switches_lost = sched_lost();
 	t.unwatched = sched_unwatched();
 	t.scheduling = sched_method();
-	copy_events(&t, &bytes);
 	trace.is_on = false;
 	lock_give(&trace.lock);
-	sort(t.events, t.n, sizeof(*t.events), compare);
 	samples_drain(); /* whoever saw that the trace is on has added its samples then */
+	sort_chunks(&t);
 	trace_write(o, &t);
-	pages_unmap(t.events, bytes);
+	pages_unmap(t.order, t.nchunks * sizeof(*t.order));
 	sequences_reset(&trace.stacks);
 	lock_take(&trace.lock);
+	madvise(atomic_load(&trace.chunks), BUFFER_BYTES, MADV_DONTNEED);
 	trace.is_busy = false;
 	lock_give(&trace.lock);
 }
@@ -358,15 +343,15 @@ static void after_fork(void)
 
 static void in_child(void)
 {
-	struct event *events = atomic_load(&trace.events);
+	struct chunk *chunks = atomic_load(&trace.chunks);
 
 	trace.is_on = trace.is_busy = false;
 	sequences_reset(&trace.stacks);
 	sched_forget();
 	atomic_fetch_add(&trace.generation, 1);
 	atomic_store(&trace.nchunks, 0);
-	if (events)
-		madvise(events, BUFFER_BYTES, MADV_DONTNEED);
+	if (chunks)
+		madvise(chunks, BUFFER_BYTES, MADV_DONTNEED);
 	lock_give(&trace.lock);
 }
 

@@ -44,6 +44,14 @@ struct event {
 	atomic_uint kind;
 };
 
+/* What one thread has written, in that order. */
+enum { CHUNK_EVENTS = 64 };
+
+struct chunk {
+	atomic_uint owner; /* its id */
+	struct event events[CHUNK_EVENTS];
+};
+
 /* Any thread that is inside the agent. `e` is copied, its kind at last. */
 void trace_add(const struct event *e);
 
@@ -63,10 +71,15 @@ uint32_t sched_unwatched(void);
 
 /* ---- trace_json.c */
 
+struct chunk_place {
+	uint32_t owner, chunk;
+};
+
 struct trace {
 	int pid;
-	struct event *events; /* sorted by thread and time, longer ones first */
-	size_t n;
+	const struct chunk *chunks;
+	struct chunk_place *order; /* of the chunks: each thread's are together */
+	uint32_t nchunks;
 	int64_t start, end; /* nanoseconds, CLOCK_MONOTONIC */
 	int64_t start_wall; /* since the epoch */
 	uint64_t lost, switches_lost;

@@ -89,7 +89,7 @@ static void write_digits(struct out *o, uint64_t number, int least)
 }
 
 /* `before` is what stands before it, as ",\"pid\":". */
-static void write_number(struct out *o, const char *before, int64_t number)
+static inline void write_number(struct out *o, const char *before, int64_t number)
 {
 	out_text(o, before);
 	if (number < 0)
@@ -97,8 +97,20 @@ static void write_number(struct out *o, const char *before, int64_t number)
 	write_digits(o, number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
 }
 
+static void write_address(struct out *o, uint64_t address)
+{
+	char digits[16];
+	size_t n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = "0123456789abcdef"[address & 15];
+	while (address >>= 4);
+	out_text(o, "0x");
+	out_add(o, digits + sizeof(digits) - n, n);
+}
+
 /* Nanoseconds as microseconds. */
-static void write_time(struct out *o, const char *before, int64_t ns)
+static inline void write_time(struct out *o, const char *before, int64_t ns)
 {
 	ns = ns > 0 ? ns : 0;
 	write_number(o, before, ns / 1000);
@@ -148,6 +160,7 @@ static void write_thread_name(struct out *o, const struct trace *t, uint32_t tid
 	write_name(o, t->pid + SCHED_PID, tid, "thread_name", name);
 }
 
+/* Of those that there are now. */
 static void write_names(struct out *o, const struct trace *t)
 {
 	struct tids tids = { 0 };
@@ -160,15 +173,15 @@ static void write_names(struct out *o, const struct trace *t)
 			write_thread_name(o, t, tids.at[i], name);
 	}
 	tids_release(&tids);
-	for (size_t i = 0; i < t->n; i++) {
-		const struct event *e = &t->events[i];
+}
 
-		if (e->kind != EVENT_THREAD_ENDS)
-			continue;
-		memcpy(name, e->thread_name, sizeof(e->thread_name));
-		name[sizeof(e->thread_name)] = 0;
-		write_thread_name(o, t, e->tid, name);
-	}
+/* Of one that has ended. */
+static void write_last_name(struct out *o, const struct trace *t, const struct event *e)
+{
+	char name[sizeof(e->thread_name) + 1] = "";
+
+	memcpy(name, e->thread_name, sizeof(e->thread_name));
+	write_thread_name(o, t, e->tid, name);
 }
 
 static const char *program_name(char *path, size_t size)
@@ -208,10 +221,9 @@ static void write_span(struct out *o, const struct trace *t, const struct event 
 {
 	begin_event(o, "X", t->pid, e->tid, e->name);
 	write_slice(o, t, e->time, e->time + e->duration);
-	out_format(o, ",\"cat\":\"wait\",\"args\":{\"object\":\"0x%llx\"",
-		   (unsigned long long)e->object);
-	write_number(o, ",\"ns\":", e->duration);
-	out_text(o, "}}");
+	out_text(o, ",\"cat\":\"wait\",\"args\":{\"object\":\"");
+	write_address(o, e->object);
+	out_text(o, "\"}}");
 }
 
 static void write_run(struct out *o, const struct trace *t, const struct event *e)
@@ -293,9 +305,11 @@ static void write_event(struct out *o, const struct trace *t, const struct event
 	case EVENT_THREAD_BEGINS:
 	case EVENT_THREAD_ENDS:
 		write_instant(o, t, e,
-			      e->kind == EVENT_THREAD_BEGINS ? "thread starts" : "thread ends",
+			      kind == EVENT_THREAD_BEGINS ? "thread starts" : "thread ends",
 			      "thread");
 		out_text(o, "}");
+		if (kind == EVENT_THREAD_ENDS)
+			write_last_name(o, t, e);
 		break;
 	case EVENT_COUNTER:
 		write_counter(o, t, e);
@@ -346,35 +360,58 @@ static void take_region(struct out *o, const struct trace *t, struct regions *r,
 		r->open[r->depth++] = e;
 }
 
-static void write_events(struct out *o, const struct trace *t)
+static void take_event(struct out *o, const struct trace *t, struct regions *r,
+		       const struct event *e)
+{
+	unsigned kind = atomic_load_explicit(&e->kind, memory_order_relaxed);
+
+	if (kind == EVENT_THREAD_ENDS)
+		close_regions(o, t, r, 0, e->time, false);
+	if (kind == EVENT_REGION_BEGINS || kind == EVENT_REGION_ENDS)
+		take_region(o, t, r, e);
+	else
+		write_event(o, t, e);
+}
+
+/* Whoever was about to write when the trace ended may do so meanwhile. */
+static bool is_there(const struct trace *t, const struct event *e)
+{
+	return atomic_load_explicit(&e->kind, memory_order_acquire) != EVENT_NONE &&
+	       e->time <= t->end;
+}
+
+/* Viewers want no order among events of a thread, but its regions begin before they end. Returns
+ * how many there are. */
+static uint64_t write_events(struct out *o, const struct trace *t)
 {
 	struct regions regions = { 0 };
+	uint64_t n = 0;
 
-	for (size_t i = 0; i < t->n; i++) {
-		const struct event *e = &t->events[i];
-		int64_t end = t->end;
+	for (uint32_t i = 0; i < t->nchunks; i++) {
+		const struct event *events = t->chunks[t->order[i].chunk].events;
 
-		if (e->tid != regions.tid)
-			close_regions(o, t, &regions, 0, end, false);
-		regions.tid = e->tid;
-		if (e->kind == EVENT_THREAD_ENDS)
-			close_regions(o, t, &regions, 0, e->time, false);
-		if (e->kind == EVENT_REGION_BEGINS || e->kind == EVENT_REGION_ENDS)
-			take_region(o, t, &regions, e);
-		else
-			write_event(o, t, e);
+		if (t->order[i].owner != regions.tid)
+			close_regions(o, t, &regions, 0, t->end, false);
+		regions.tid = t->order[i].owner;
+		for (uint32_t k = 0; k < CHUNK_EVENTS; k++) {
+			if (!is_there(t, &events[k]))
+				continue;
+			take_event(o, t, &regions, &events[k]);
+			n++;
+		}
 	}
 	close_regions(o, t, &regions, 0, t->end, false);
+	return n;
 }
 
 /* What a reader should know to trust it: how it was made, and what is missing. */
-static void write_about(struct out *o, const struct trace *t)
+static void write_about(struct out *o, const struct trace *t, uint64_t nevents)
 {
 	out_text(o, "{\"agent\":\"kiln " KILN_VERSION "\",\"scheduling\":");
 	write_text(o, t->scheduling);
 	write_number(o, ",\"start_ns\":", t->start_wall);
 	write_number(o, ",\"duration_ns\":", t->end - t->start);
-	write_number(o, ",\"events\":", (int64_t)t->n);
+	write_number(o, ",\"events\":", (int64_t)nevents);
 	write_number(o, ",\"dropped_events\":", (int64_t)t->lost);
 	write_number(o, ",\"dropped_switches\":", (int64_t)t->switches_lost);
 	write_number(o, ",\"unwatched_threads\":", t->unwatched);
@@ -383,13 +420,16 @@ static void write_about(struct out *o, const struct trace *t)
 
 void trace_write(struct out *o, const struct trace *t)
 {
-	out_text(o, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
-	write_about(o, t);
+	uint64_t n;
+
 	/* All other events begin with a comma. */
-	write_number(o, ",\n\"traceEvents\":[{\"ph\":\"M\",\"pid\":", t->pid);
+	write_number(
+		o, "{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[{\"ph\":\"M\",\"pid\":", t->pid);
 	out_text(o, ",\"name\":\"process_labels\",\"args\":{\"labels\":\"kiln\"}}");
 	write_process_names(o, t);
 	write_names(o, t);
-	write_events(o, t);
-	out_text(o, "\n]}\n");
+	n = write_events(o, t);
+	out_text(o, "\n],\n\"otherData\":");
+	write_about(o, t, n);
+	out_text(o, "}\n");
 }

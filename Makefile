@@ -279,7 +279,7 @@ fuzz-run: $(FUZZ) $(OUT)/data/done
 bench:
 	@tools/deps.sh build bench browser
 	@$(MAKE) --no-print-directory build/kiln build/libkiln.so \
-		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load agent_dump) \
+		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load agent_dump interrupts) \
 		build/release/tests/unit/test_regress
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/shell.py --kiln build/kiln $(if $(QUICK),--quick)

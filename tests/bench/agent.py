@@ -30,8 +30,12 @@ SETTINGS = {
                 " KILN_BLOCK_PROFILE=%s/a.block KILN_BLOCK_RATE=1",
     "kiln_heap1": "KILN_HEAP_PROFILE=%s/k1.heap KILN_HEAP_RATE=1",
     "kiln_cpu1000": "KILN_CPU_PROFILE=%s/k1000.cpu KILN_CPU_RATE=1000",
+    "kiln_timer1000": "KILN_CPU_PROFILE=%s/t1000.cpu KILN_CPU_RATE=1000 KILN_CPU_ENGINE=timer",
     "kiln_trace": "KILN_TRACE=%s/k.trace.json",
 }
+# Name: a program that runs others, below the folder of such. What real interrupts cost without a profiler is a bound for all
+# of them; timers tick as often as the kernel does, as gperftools' do, whatever is asked of them.
+WRAPPERS = {"interrupts1000": "interrupts 1000"}
 # Workload, setting, at most, nearest peer and what that is compared with ("" for the plain program).
 ROWS = [
     ("cpu1", "kiln_off", 1.005, "", ""),
@@ -41,7 +45,8 @@ ROWS = [
     ("cpu1", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpu2", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpp", "kiln_cpu", 1.01, "gp_cpu100", ""),
-    ("cpu2", "kiln_cpu1000", 1.01, "gp_cpu1000", ""),
+    ("cpu2", "kiln_cpu1000", 1.01, "interrupts1000", ""),
+    ("cpu2", "kiln_timer1000", 1.01, "gp_cpu1000", ""),
     ("storm", "kiln_cpu", 1.03, "gp_cpu100", ""),
     ("malloc_work", "kiln_heap", 1.02, "je_prof512k", "jemalloc"),
     ("malloc_tight", "kiln_heap", 1.08, "je_prof512k", "jemalloc"),
@@ -90,11 +95,13 @@ def measure(args, workload, names):
     file = os.path.join(args.work, "out", "bench_%s.csv" % workload)
     if os.path.exists(file):
         os.unlink(file)
-    peers = [n for n in names if not n.startswith("kiln_")]
+    peers = [n for n in names if not n.startswith("kiln_") and n not in WRAPPERS]
     command = ["./bench.py", "-r", str(args.rounds), "-w", workload, "-o", file, "-c", ",".join(["base"] + peers)]
     for name in names:
         if name.startswith("kiln_"):
             command += ["--cand", "%s=%s" % (name, environment(args, name))]
+        elif name in WRAPPERS:
+            command += ["--candwrap", "%s=%s/%s" % (name, args.programs, WRAPPERS[name])]
     subprocess.run(command, cwd=args.work, check=True, stdout=subprocess.DEVNULL)
     rounds = {}
     with open(file) as f:
@@ -191,7 +198,7 @@ def dump_ms(args, what, n, profile):
     """The median of some, as a client sees it."""
     address = os.path.join(args.work, "out", "dump.sock")
     env = dict(os.environ, LD_PRELOAD=args.agent, KILN_PPROF_ADDR="unix:" + address, KILN_HEAP_RATE="1")
-    program = subprocess.Popen([args.dump, what, str(n)], env=env, stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen([args.programs + "/agent_dump", what, str(n)], env=env, stdout=subprocess.PIPE, text=True)
     program.stdout.readline()
     times = []
     for _ in range(7):
@@ -221,12 +228,12 @@ def main():
     parser.add_argument("--agent", required=True)
     parser.add_argument("--suite", required=True)
     parser.add_argument("--work", required=True)
-    parser.add_argument("--dump", default="build/release/tests/bench/agent_dump")
+    parser.add_argument("--programs", default="build/release/tests/bench", help="where agent_dump and interrupts are")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", default="", help="workloads, as cpu1,cpp")
     args = parser.parse_args()
-    args.agent, args.work, args.dump = map(os.path.abspath, (args.agent, args.work, args.dump))
+    args.agent, args.work, args.programs = map(os.path.abspath, (args.agent, args.work, args.programs))
     args.rounds = args.rounds or (3 if args.quick else 15)
     if not os.path.isdir(args.suite):
         print("no %s: the agent is not measured" % args.suite)

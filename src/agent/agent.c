@@ -21,6 +21,7 @@
 #include "agent/heap.h"
 #include "agent/life.h"
 #include "agent/local.h"
+#include "agent/locks.h"
 #include "agent/memory.h"
 #include "agent/module.h"
 #include "agent/real.h"
@@ -70,6 +71,7 @@ bool agent_switch_on(unsigned what)
 		if (what & 1u << i && switches.users[i]++ == 0)
 			on |= 1u << i;
 	atomic_fetch_or(&agent_on, on);
+	lock_hooks_choose();
 	lock_give(&switches.lock);
 	agent_leave();
 	return true;
@@ -84,6 +86,7 @@ void agent_switch_off(unsigned what)
 		if (what & 1u << i && switches.users[i] && --switches.users[i] == 0)
 			off |= 1u << i;
 	atomic_fetch_and(&agent_on, ~off);
+	lock_hooks_choose();
 	lock_give(&switches.lock);
 }
 
@@ -259,6 +262,7 @@ void parts_after_fork(void)
 void parts_in_child(void)
 {
 	atomic_store(&agent_on, 0);
+	lock_hooks_choose();
 	memset(switches.users, 0, sizeof(switches.users));
 	atomic_store(&thread.state, 0);
 	finish_forget();
@@ -329,6 +333,7 @@ __attribute__((constructor(101))) static void init(void)
 	agent_enter();
 	hooks_malloc_find();
 	real_init();
+	lock_hooks_choose();
 	agent_is_inert = must_be_inert();
 	if (!agent_is_inert) {
 		atomic_store(&owner, getpid());

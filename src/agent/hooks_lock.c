@@ -101,11 +101,11 @@ static COLD int lock_slowly(pthread_mutex_t *m)
 	return result;
 }
 
-KILN_API int pthread_mutex_lock(pthread_mutex_t *m)
+static int lock_watched(pthread_mutex_t *m)
 {
 	__typeof__(&pthread_mutex_lock) real_lock = REAL_KNOWN(pthread_mutex_lock);
 
-	if (is_likely(real_lock && (!is_watched() || lock_word(m) == 0)))
+	if (is_likely(real_lock && lock_word(m) == 0))
 		return real_lock(m);
 	return lock_slowly(m);
 }
@@ -137,13 +137,40 @@ static COLD int unlock_slowly(pthread_mutex_t *m)
 	return result;
 }
 
-KILN_API int pthread_mutex_unlock(pthread_mutex_t *m)
+static int unlock_watched(pthread_mutex_t *m)
 {
 	__typeof__(&pthread_mutex_unlock) real_unlock = REAL_KNOWN(pthread_mutex_unlock);
 
-	if (is_likely(real_unlock && (!agent_is_on(ON_MUTEX) || is_not_awaited(m))))
+	if (is_likely(real_unlock && is_not_awaited(m)))
 		return real_unlock(m);
 	return unlock_slowly(m);
+}
+
+/* Programs do little else so often: while nobody wants to know, a jump is all it costs. */
+static struct {
+	_Atomic(__typeof__(&pthread_mutex_lock)) lock;
+	_Atomic(__typeof__(&pthread_mutex_unlock)) unlock;
+} ways = { lock_watched, unlock_watched };
+
+KILN_API int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	return atomic_load_explicit(&ways.lock, memory_order_relaxed)(m);
+}
+
+KILN_API int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	return atomic_load_explicit(&ways.unlock, memory_order_relaxed)(m);
+}
+
+void lock_hooks_choose(void)
+{
+	atomic_store_explicit(&ways.lock,
+			      is_watched() ? lock_watched : REAL_CALL(pthread_mutex_lock),
+			      memory_order_relaxed);
+	atomic_store_explicit(&ways.unlock,
+			      agent_is_on(ON_MUTEX) ? unlock_watched
+						    : REAL_CALL(pthread_mutex_unlock),
+			      memory_order_relaxed);
 }
 
 /* C11's are the same in other words; libc does not call the functions above for them. */

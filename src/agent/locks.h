@@ -38,4 +38,8 @@ struct charge holder_releases(const void *lock);
 extern atomic_uint nwaiting __attribute__((visibility("hidden")));
 void charge_holder(const struct charge *c);
 
+/* hooks_lock.c: after each change of what is switched on, the first of which is that the agent is
+ * there at all. */
+void lock_hooks_choose(void);
+
 #endif

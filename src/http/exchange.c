@@ -193,18 +193,26 @@ static size_t next_grant(const struct exchange *x, size_t least)
 	return grant > least ? grant : least;
 }
 
+/* Of one that is refused. What turned out while it came may be as long as it might have been. */
+static enum MHD_Result swallow(struct exchange *x, size_t n)
+{
+	size_t most = x->max_body_bytes > SWALLOW_BYTES ? x->max_body_bytes : SWALLOW_BYTES;
+
+	x->swallowed += n;
+	peer_set_deadline(x->server, x->peer, x->start_ms, x->swallowed, 0);
+	return x->swallowed <= most ? MHD_YES : MHD_NO;
+}
+
 /* A part of the body. */
 static enum MHD_Result take_upload(struct exchange *x, const char *upload, size_t n)
 {
 	const struct http_server_params *params = &x->server->params;
 
-	if (x->reply.status) { /* refused */
-		x->swallowed += n;
-		peer_set_deadline(x->server, x->peer, x->start_ms, x->swallowed, 0);
-		return x->swallowed <= SWALLOW_BYTES ? MHD_YES : MHD_NO;
-	}
+	if (x->reply.status)
+		return swallow(x, n);
 	if (params->grow && x->body.n + n > x->granted_bytes) {
 		x->granted_bytes = next_grant(x, x->body.n + n);
+		x->call.body = buf_view(&x->body);
 		params->grow(params->ctx, &x->call, x->granted_bytes, &x->reply);
 	}
 	if (!x->reply.status && n > x->max_body_bytes - x->body.n)

@@ -78,8 +78,9 @@ struct http_server_params {
 	 * reply->status to refuse the request as it is. */
 	size_t (*admit)(void *ctx, struct http_call *call, struct http_reply *reply);
 	/* Or NULL. The body is to have so many bytes in memory: asked before they are more than
-	 * 64 KiB, and again as they become more, in steps of 1 MiB at most. May set reply->status
-	 * to refuse it, and has the first word on one that is larger than `admit` allows. */
+	 * 64 KiB, and again as they become more, in steps of 1 MiB at most; call->body are those
+	 * that have come. May set reply->status to refuse it, and has the first word on one that is
+	 * larger than `admit` allows. */
 	void (*grow)(void *ctx, struct http_call *call, size_t nbytes, struct http_reply *reply);
 	/* Makes the reply, on any of several threads. */
 	void (*handle)(void *ctx, struct http_call *call, struct http_reply *reply);

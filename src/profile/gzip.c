@@ -2,13 +2,10 @@
 
 #include <libdeflate.h>
 
+#include "profile/gzip_size.h"
+
 /* RFC 1951: 258 bytes from a code of one bit for the length and one for the distance. */
 enum { MAX_RATIO = 1032 };
-
-static bool is_gzip(struct str s)
-{
-	return s.n >= 2 && (unsigned char)s.p[0] == 0x1f && (unsigned char)s.p[1] == 0x8b;
-}
 
 /* What the last member says of its size (RFC 1952: ISIZE). It may lie. */
 static size_t claimed_size(struct str data)
@@ -46,31 +43,13 @@ static enum libdeflate_result unpack(struct unpacker *u)
 	return r;
 }
 
-/* Length of a member's header (RFC 1952), or more than there is if it is cut off. */
-static size_t header_bytes(struct str m)
-{
-	const unsigned char *p = (const unsigned char *)m.p;
-	size_t n = 10;
-
-	if (m.n < n)
-		return m.n + 1;
-	if (p[3] & 4) /* FEXTRA */
-		n += m.n < n + 2 ? m.n : 2 + (size_t)p[n] + ((size_t)p[n + 1] << 8);
-	for (int text = 8; text <= 16; text *= 2) { /* FNAME, FCOMMENT */
-		while ((p[3] & text) && n < m.n && p[n])
-			n++;
-		n += (p[3] & text) != 0;
-	}
-	return p[3] & 2 ? n + 2 : n; /* FHCRC */
-}
-
 /* libdeflate only says that something is wrong. These are Go's words for what it is. */
 static const char *find_damage(const struct unpacker *u)
 {
 	struct str m = u->data;
-	size_t in_n = 0, out_n = 0, header = header_bytes(m);
+	size_t in_n = 0, out_n = 0, header = gzip_header_bytes(m);
 
-	if (m.n >= 2 && !is_gzip(m))
+	if (m.n >= 2 && !gzip_is(m))
 		return "gzip: invalid header";
 	if (header > m.n)
 		return "unexpected EOF";
@@ -94,7 +73,7 @@ bool profile_unpack(struct arena *a, struct str data, size_t max_bytes, struct s
 	if (max_bytes > UINT32_MAX)
 		max_bytes = UINT32_MAX; /* offsets in a profile have 32 bits */
 	*out = data;
-	if (!is_gzip(data))
+	if (!gzip_is(data))
 		return data.n <= max_bytes ||
 		       err_set(e, ERR_LIMIT, "larger than %zu bytes; raise -max_profile_size",
 			       max_bytes);

@@ -301,6 +301,10 @@ void gate_grow(void *server, struct http_call *http, size_t nbytes, struct http_
 	struct visit *v = http->user;
 	uint64_t need = (uint64_t)nbytes * MEMORY_PER_BODY_BYTE;
 
+	if (is_ingest(v) && !is_debuginfo(v))
+		gate_look_at_body(&c);
+	if (reply->status)
+		return;
 	if (nbytes > max_body(&c))
 		gate_refuse(&c, 413, body_limit(&c), "a body of more than %s",
 			    gate_bytes_text(&c, max_body(&c)));

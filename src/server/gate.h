@@ -25,7 +25,7 @@ struct visit {
 	struct str who;
 	uint64_t memory; /* taken from limits->memory */
 	uint64_t unread; /* added to limits->unread */
-	bool has_turn, is_checked;
+	bool has_turn, is_checked, is_looked_at;
 };
 
 /* Makes server->auth, limits and metrics of the options. `host` is where it will listen. */
@@ -71,6 +71,9 @@ bool gate_read_profile(struct call *c, struct str bytes, struct arena *a, struct
 /* The same bytes, unpacked if they are gzipped: views of them, or in the call's arena. False: it
  * has been answered. */
 bool gate_unpack(struct call *c, struct str packed, struct str *plain);
+/* Of a body that is still being sent: if it can be told already that it unpacks to too much, it is
+ * refused, and neither kept nor unpacked. */
+void gate_look_at_body(struct call *c);
 /* All of the body, as its Content-Encoding says: gzip, or nothing. */
 bool gate_unpack_body(struct call *c, struct str *plain);
 /* Are there as many labels, and of such size, as may be, and all in UTF-8? ERR_LIMIT. */

@@ -6,13 +6,15 @@
 #include "base/aside.h"
 #include "base/utf8.h"
 #include "perf/perf.h"
+#include "profile/gzip_size.h"
 #include "server/limits.h"
 
 enum {
 	WAIT_LARGE_MS = 5000,
 	LARGE_BYTES = 4 << 20,
 	MAX_DEFLATE_RATIO = 1032,
-	MAX_PLAIN_QUERY = 1 << 20,  /* bodies that are no profiles are small */
+	LOOK_RATIO = MAX_DEFLATE_RATIO / 2, /* a bomb that packs better is known early */
+	MAX_PLAIN_QUERY = 1 << 20,	    /* bodies that are no profiles are small */
 	MEMORY_PER_PLAIN_BYTE = 12, /* itself, its tables, and those of the book that it goes to */
 };
 
@@ -90,7 +92,8 @@ static bool do_step(struct reading *r, void (*step)(void *ctx))
 	return r->ok;
 }
 
-/* A bomb is charged for the work that it made, so that who sends many is soon too fast. */
+/* A bomb is charged for the work that it made, or might have made, so that who sends many is soon
+ * too fast. */
 static void refuse_unpacked(struct reading *r, size_t max_bytes)
 {
 	struct call *c = r->c;
@@ -193,6 +196,22 @@ bool gate_unpack(struct call *c, struct str packed, struct str *plain)
 	*plain = r.plain;
 	arena_join(c->arena, &own);
 	return ok;
+}
+
+void gate_look_at_body(struct call *c)
+{
+	struct reading r = { .c = c, .memory_per_byte = 1 };
+	struct visit *v = c->http->user;
+	size_t max_bytes = max_plain_bytes(&r);
+	char text[INET6_ADDRSTRLEN];
+
+	if (v->is_looked_at || c->http->body.n < max_bytes / LOOK_RATIO)
+		return;
+	v->is_looked_at = true;
+	if (gzip_least_size(c->http->body, (uint64_t)max_bytes + 1) <= max_bytes)
+		return;
+	r.client = gate_client(c->http, text);
+	refuse_unpacked(&r, max_bytes);
 }
 
 bool gate_unpack_body(struct call *c, struct str *plain)

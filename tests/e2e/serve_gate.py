@@ -359,6 +359,28 @@ def _(_):
     equal(s.stop(), 0)
 
 
+@check("a bomb is known by its beginning, and its sender is told when it has sent the rest")
+def _(_):
+    s = Serve("--max-unpacked", "10MB")
+    bomb = gzip.compress(bytes(1 << 20)) * 10000
+    c = s.connect()
+    c.putrequest("POST", "/api/0/profiles?service=a&type=cpu")
+    c.putheader("Content-Length", str(len(bomb)))
+    c.endheaders()
+    c.send(bomb[:200000])
+    for _ in range(100):
+        if s.refusals().get("max-unpacked"):
+            break
+        time.sleep(0.05)
+    equal((s.refusals(), s.metric("kiln_request_memory_bytes") < 1 << 20), ({"max-unpacked": 1}, True), "before all of it is there")
+    c.send(bomb[200000:])
+    answer = c.getresponse()
+    equal((answer.status, answer.headers["x-kiln-limit"], b"unpacks to more than 10MB" in answer.read()), (413, "max-unpacked", True))
+    status, _, answer = s.push(body=large_profile(27500))
+    equal(status, 200, "a large one that is none: %s" % answer)
+    equal(s.stop(), 0)
+
+
 @check("who is too fast, or sends a bomb, is told so a little later, and keeps nobody else waiting")
 def _(_):
     s = Serve("--max-unpacked", "1MB", "--rate-profiles", "1")

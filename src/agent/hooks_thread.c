@@ -16,6 +16,7 @@
 #include "agent/signal.h"
 #include "agent/stack.h"
 #include "agent/thread.h"
+#include "agent/timers.h"
 
 /* A thread's descriptor lies above its first frame and ends its stack, so that so much may be read
  * there: the frames of libc that called us. */
@@ -39,7 +40,7 @@ static void thread_ends(void *place)
 	}
 	agent_enter();
 	local.is_between = true;
-	cpu_thread_ends();
+	timers_thread_ends();
 	if (agent_is_on(ON_TRACE))
 		trace_thread_ends();
 	local.self = NULL;
@@ -93,7 +94,7 @@ static void thread_begins(struct thread *t, void *frame)
 	if (agent_is_on(ON_TRACE))
 		trace_thread_begins();
 	local.is_between = true;
-	cpu_thread_starts();
+	timers_thread_starts();
 	local.is_between = false;
 	agent_leave();
 }
@@ -136,7 +137,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, void *argument)
 		t->created_by = agent_is_on(ON_THREADS) ? creator_stack() : 0;
 		t->labels = local.labels;
 		t->argument = argument;
-		t->scan = cpu_scan();
+		t->scan = timers_scan();
 		t->stack_bytes = standard_stack_bytes;
 		if (attributes)
 			pthread_attr_getstacksize(attributes, &t->stack_bytes);

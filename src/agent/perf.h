@@ -1,5 +1,5 @@
 /* perf.h - perf events as a second source of ticks: they come as often as they are asked to, while
- * the kernel looks at timers (cpu.c) some 250 times a second.
+ * the kernel looks at timers (timers.c) some 250 times a second.
  *
  * They come in the program's own code alone, which is all that the kernel lets everybody have. It
  * is what a guest wants, too: a signal that waits while the program executes another one would end

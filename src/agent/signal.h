@@ -64,14 +64,14 @@ void samples_reset(void);
 /* Writes one of the last two. Any context. */
 void sample_rest(enum sample_kind kind, uint32_t timer, uint32_t tid, uint32_t weight);
 
-/* ---- timers of threads (cpu.c) */
+/* ---- timers of threads (timers.c) */
 
 enum { TIMERS_MAX = 1 << 15 };
 
 #define TIMER_ENDING (~0u) /* in place of the thread's id */
 struct cpu_timer {
 	_Alignas(64) atomic_uint tid; /* 0: free */
-	atomic_int id;		      /* the kernel's; below 0: there is none, see cpu.c */
+	atomic_int id;		      /* the kernel's; below 0: there is none, see timers.c */
 	uint64_t first; /* the thread's clock at its first tick, in ns; ticks go on from there */
 	uint64_t period;
 	atomic_ullong ticks; /* that signals stood for */

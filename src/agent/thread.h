@@ -10,13 +10,6 @@
 
 enum { NAME_MAX_THREAD = 16, PLACES_MAX = 1 << 14 };
 
-/* Called in each thread that starts, when registering is on, and when it ends (also by pthread_exit
- * and pthread_cancel); for cpu.c's timers. The thread is inside the agent. */
-void cpu_thread_starts(void);
-void cpu_thread_ends(void);
-/* Changes when threads are looked for: before one is created, for `scan` below. */
-uint32_t cpu_scan(void);
-
 /* From now on threads are registered as they start: whoever may be asked for their profiles calls
  * it. */
 void threads_watch(void);
@@ -52,7 +45,7 @@ struct thread {
 	void *argument;
 	size_t stack_bytes;
 	int64_t began; /* of those that got a timer then: by now_ns */
-	uint32_t scan; /* as of cpu_scan */
+	uint32_t scan; /* as of timers_scan, before it was created */
 };
 
 /* Called in the first thread: if it ends before the process does, agent_main_ends is called. */

@@ -160,6 +160,7 @@ void agent_thread_begins(void)
 {
 	agent_enter(); /* for ever */
 	thread_set_agent(local_tid());
+	pages_keep();
 	prctl(PR_SET_NAME, "kiln");
 }
 

@@ -15,7 +15,10 @@ enum {
 	BLOCK = 64 << 10,
 	ALIGN = 16,
 	RESERVE_BYTES = 4 << 20,
-	RESERVE_PIECE = 1 << 20 /* the most that one may take: large tables of names go without */
+	RESERVE_PIECE = 1 << 20, /* the most that one may take: large tables of names go without */
+	KEPT = 32,		 /* pieces, of so many bytes at most, and of all of them: */
+	KEPT_PIECE = 256 << 10,
+	KEPT_BYTES = 1 << 20
 };
 
 static atomic_size_t mapped;
@@ -81,18 +84,72 @@ static void reserve_give(const char *p, size_t bytes)
 	} while (!atomic_compare_exchange_weak(&reserve_state, &was, is));
 }
 
+/* ---- pieces that are kept: in a word the address, and how many pages */
+
+static atomic_uintptr_t kept_pieces[KEPT];
+static atomic_size_t kept_bytes;
+static __thread bool keeps_pages;
+
+void pages_keep(void)
+{
+	keeps_pages = true;
+}
+
+static void *take_kept(size_t bytes)
+{
+	for (size_t i = 0; keeps_pages && bytes <= KEPT_PIECE && i < KEPT; i++) {
+		uintptr_t piece = atomic_load_explicit(&kept_pieces[i], memory_order_relaxed);
+
+		if (!piece || (piece & (PAGE - 1)) != bytes / PAGE ||
+		    !atomic_compare_exchange_strong(&kept_pieces[i], &piece, 0))
+			continue;
+		atomic_fetch_sub(&kept_bytes, bytes);
+		return memset((void *)(piece & ~(uintptr_t)(PAGE - 1)), 0, bytes);
+	}
+	return NULL;
+}
+
+static bool keep(void *p, size_t bytes)
+{
+	if (!keeps_pages || bytes > KEPT_PIECE)
+		return false;
+	if (atomic_fetch_add(&kept_bytes, bytes) + bytes <= KEPT_BYTES)
+		for (size_t i = 0; i < KEPT; i++) {
+			uintptr_t none = 0;
+
+			if (atomic_compare_exchange_strong(&kept_pieces[i], &none,
+							   (uintptr_t)p | bytes / PAGE))
+				return true;
+		}
+	atomic_fetch_sub(&kept_bytes, bytes);
+	return false;
+}
+
 /* ---- pages */
+
+static void *map_fresh(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	atomic_fetch_add(&mapped, bytes);
+	return p;
+}
 
 void *pages_map(size_t bytes)
 {
 	int kept = errno;
-	void *p = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p;
 
+	bytes = whole_pages(bytes);
+	p = take_kept(bytes);
+	if (!p)
+		p = map_fresh(bytes);
+	if (!p)
+		p = reserve_take(bytes);
 	errno = kept;
-	if (p == MAP_FAILED)
-		return reserve_take(whole_pages(bytes));
-	atomic_fetch_add(&mapped, whole_pages(bytes));
 	return p;
 }
 
@@ -100,10 +157,11 @@ void pages_unmap(void *p, size_t bytes)
 {
 	int kept = errno;
 
+	bytes = whole_pages(bytes);
 	if (p && is_reserved(p))
-		reserve_give(p, whole_pages(bytes));
-	else if (p && munmap(p, whole_pages(bytes)) == 0)
-		atomic_fetch_sub(&mapped, whole_pages(bytes));
+		reserve_give(p, bytes);
+	else if (p && bytes && !keep(p, bytes) && munmap(p, bytes) == 0)
+		atomic_fetch_sub(&mapped, bytes);
 	errno = kept;
 }
 

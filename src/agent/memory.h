@@ -16,7 +16,11 @@ void *pages_grow(void *p, size_t old, size_t bytes);
 void pages_trim(void *p, size_t old, size_t bytes);
 /* What is in *to; if that is NULL pages are put there, once, whoever comes first. Any context. */
 void *pages_once(_Atomic(void *) *to, size_t bytes);
-/* Bytes that are mapped now. */
+/* What this thread gives back, it keeps for itself and others that do, up to a megabyte: for those
+ * that do the same again and again. Each time that the kernel gets memory back it interrupts all
+ * cores that the program runs on. */
+void pages_keep(void);
+/* Bytes that are mapped now, kept ones too. */
 size_t pages_total(void);
 
 /* Sets a few megabytes aside, for profiles that are written when there is no more to be had. */

@@ -279,13 +279,18 @@ RWLOCK_HOOK(pthread_rwlock_clockrdlock, is_read_free, "rwlock read",
 RWLOCK_HOOK(pthread_rwlock_clockwrlock, is_write_free, "rwlock write",
 	    (pthread_rwlock_t * l, clockid_t clock, const struct timespec *until), l, clock, until)
 
+/* Of readers only the last does. Those who wait for a writer are counted, too. */
+static bool lets_somebody_in(const pthread_rwlock_t *l)
+{
+	return l->__data.__cur_writer || l->__data.__readers >> READER_BITS <= 1;
+}
+
 static COLD int rwlock_unlock_slowly(pthread_rwlock_t *l)
 {
 	struct charge owed = { 0 };
 	int result;
 
-	/* Of readers only the last lets somebody in. */
-	if (l->__data.__readers >> READER_BITS <= 1)
+	if (lets_somebody_in(l))
 		owed = holder_releases(l);
 	result = REAL_CALL(pthread_rwlock_unlock)(l);
 	if (result == 0)
@@ -295,7 +300,7 @@ static COLD int rwlock_unlock_slowly(pthread_rwlock_t *l)
 
 KILN_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
-	if (is_likely(!atomic_load_explicit(&nwaiting, memory_order_relaxed)))
+	if (is_likely(!agent_is_on(ON_MUTEX)))
 		return REAL_CALL(pthread_rwlock_unlock)(l);
 	return rwlock_unlock_slowly(l);
 }

@@ -43,7 +43,6 @@ struct holder_place {
 static struct {
 	_Alignas(64) struct holder_place places[PLACES];
 } lines[LINES];
-atomic_uint nwaiting;
 static atomic_bool is_used; /* a child that has nothing to forget does not touch them */
 
 static struct holder_place *places_of(const void *lock)
@@ -162,8 +161,6 @@ struct contention contention_begins_with_holder(const void *lock)
 	if (c.start && agent_is_on(ON_MUTEX)) {
 		atomic_store_explicit(&is_used, true, memory_order_relaxed);
 		c.place = find_place(lock, c.start);
-		if (c.place)
-			atomic_fetch_add(&nwaiting, 1);
 	}
 	return c;
 }
@@ -176,10 +173,8 @@ void contention_ends(struct contention *c, const char *what, bool has_waited)
 	if (!c->start)
 		return;
 	end = now_ns();
-	if (c->place) {
+	if (c->place)
 		leave_place(c->place, to_units(c->start));
-		atomic_fetch_sub(&nwaiting, 1);
-	}
 	if (has_waited) {
 		agent_enter();
 		if (agent_is_on(ON_TRACE))
@@ -281,7 +276,6 @@ static void in_child(void)
 {
 	buckets_reset(&waiters);
 	buckets_reset(&holders);
-	atomic_store(&nwaiting, 0);
 	if (atomic_exchange(&is_used, false))
 		memset(lines, 0, sizeof(lines));
 	atomic_store(&waits_lost, 0);

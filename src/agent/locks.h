@@ -34,8 +34,6 @@ struct charge {
 	int64_t stands_for;
 };
 struct charge holder_releases(const void *lock);
-/* How many wait for a holder now, of any lock: without them there is nothing to ask. */
-extern atomic_uint nwaiting __attribute__((visibility("hidden")));
 void charge_holder(const struct charge *c);
 
 /* hooks_lock.c: after each change of what is switched on, the first of which is that the agent is

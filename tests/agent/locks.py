@@ -87,6 +87,18 @@ def test_known():
     ok(not free, "locks that are free are not recorded", free)
 
 
+def test_crowd():
+    """All that wait are charged to who holds it, however many they are."""
+    mutex = DIR.name + "/mutex"
+    p = run(build("locks_crowd"), KILN_MUTEX_PROFILE=mutex)
+    holds, _ = profile(mutex)
+    said = re.findall(r"hold (\w+) (\d+)", p.stdout)
+    ok(len(said) == 4, "locks that several wait for", p.stdout)
+    for site, ns in said:
+        c, d = at(holds, site)
+        ok(c == 5 and 0.9 < d / int(ns) < 1.02, f"{site} pays for all of them", f"{c}, {d} for {ns}: {holds}")
+
+
 def test_sampling():
     known = build("locks_known")
     block, mutex = DIR.name + "/block", DIR.name + "/mutex"
@@ -166,6 +178,7 @@ def test_child():
 
 
 test_known()
+test_crowd()
 test_sampling()
 test_text()
 test_child()

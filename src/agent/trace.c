@@ -26,6 +26,7 @@ enum {
 	CHUNKS = BUFFER_BYTES / (int)sizeof(struct chunk),
 	AHEAD_BYTES = 512 << 10,
 	TICK_NS = 10000000,
+	SHORT_NS = 1000,
 	NAME_MAX_BYTES = 120,
 	NAMES_CACHED = 8 /* of each thread */
 };
@@ -44,7 +45,8 @@ static struct {
 static __thread struct {
 	uint32_t generation; /* of the chunk */
 	uint32_t depth;	     /* of regions, also while there is no trace */
-	struct event *next, *end;
+	struct chunk *chunk;
+	struct event *next, *end; /* in there */
 	struct {
 		const char *given, *kept;
 	} names[NAMES_CACHED];
@@ -62,21 +64,29 @@ static bool take_chunk(void)
 	}
 	atomic_store_explicit(&chunks[chunk].owner, local_tid(), memory_order_relaxed);
 	mine.generation = generation;
-	mine.next = chunks[chunk].events;
+	mine.chunk = &chunks[chunk];
+	mine.next = mine.chunk->events;
 	mine.end = mine.next + CHUNK_EVENTS;
 	return true;
+}
+
+static bool has_room(void)
+{
+	if (mine.next != mine.end &&
+	    mine.generation == atomic_load_explicit(&trace.generation, memory_order_relaxed))
+		return true;
+	if (take_chunk())
+		return true;
+	atomic_fetch_add_explicit(&trace.lost, 1, memory_order_relaxed);
+	return false;
 }
 
 void trace_add(const struct event *e)
 {
 	struct event *to;
 
-	if ((mine.next == mine.end ||
-	     mine.generation != atomic_load_explicit(&trace.generation, memory_order_relaxed)) &&
-	    !take_chunk()) {
-		atomic_fetch_add_explicit(&trace.lost, 1, memory_order_relaxed);
+	if (!has_room())
 		return;
-	}
 	to = mine.next++;
 	memcpy(to, e, offsetof(struct event, kind));
 	atomic_store_explicit(&to->kind, e->kind, memory_order_release);
@@ -84,8 +94,24 @@ void trace_add(const struct event *e)
 
 /* ---- what others tell */
 
+static void count_short_wait(void)
+{
+	uint32_t n;
+
+	if (!has_room())
+		return;
+	n = atomic_load_explicit(&mine.chunk->short_waits, memory_order_relaxed);
+	atomic_store_explicit(&mine.chunk->short_waits, n + 1, memory_order_relaxed);
+}
+
+/* Who finds a lock held, and has it before the kernel is asked, did not wait in earnest. Of a busy
+ * lock there are a hundred such for each that did, and they would take its room. */
 void trace_span(const char *what, const void *object, int64_t start, int64_t end)
 {
+	if (end - start < SHORT_NS) {
+		count_short_wait();
+		return;
+	}
 	trace_add(&(struct event){ .time = start,
 				   .name = what,
 				   .duration = end - start,

@@ -48,7 +48,8 @@ struct event {
 enum { CHUNK_EVENTS = 64 };
 
 struct chunk {
-	atomic_uint owner; /* its id */
+	atomic_uint owner;	 /* its id */
+	atomic_uint short_waits; /* that it had meanwhile, see trace_span */
 	struct event events[CHUNK_EVENTS];
 };
 

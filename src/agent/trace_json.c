@@ -404,6 +404,16 @@ static uint64_t write_events(struct out *o, const struct trace *t)
 	return n;
 }
 
+static uint64_t count_short_waits(const struct trace *t)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < t->nchunks; i++)
+		n += atomic_load_explicit(&t->chunks[t->order[i].chunk].short_waits,
+					  memory_order_relaxed);
+	return n;
+}
+
 /* What a reader should know to trust it: how it was made, and what is missing. */
 static void write_about(struct out *o, const struct trace *t, uint64_t nevents)
 {
@@ -412,6 +422,7 @@ static void write_about(struct out *o, const struct trace *t, uint64_t nevents)
 	write_number(o, ",\"start_ns\":", t->start_wall);
 	write_number(o, ",\"duration_ns\":", t->end - t->start);
 	write_number(o, ",\"events\":", (int64_t)nevents);
+	write_number(o, ",\"short_waits\":", (int64_t)count_short_waits(t));
 	write_number(o, ",\"dropped_events\":", (int64_t)t->lost);
 	write_number(o, ",\"dropped_switches\":", (int64_t)t->switches_lost);
 	write_number(o, ",\"unwatched_threads\":", t->unwatched);

@@ -129,6 +129,15 @@ def test_flood(program):
     ok(len(flood) > 100000, "and what fits is there", len(flood))
 
 
+def test_fight(program):
+    """Two threads that have to share one processor never meet at a lock."""
+    t, _ = trace(program, "fight")
+    waits, about = of(t["traceEvents"], "X", "mutex"), t["otherData"]
+    ok(all(w["dur"] >= 1 for w in waits), "waits that are none are not drawn", waits[:9])
+    ok(about["short_waits"] > 0 or len(os.sched_getaffinity(0)) < 2, "but they are counted", about)
+    ok(about["dropped_events"] == 0, "and take no room", about)
+
+
 program = DIR.name + "/trace_known"
 subprocess.run([CC, "-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../include", "-o", program,
                 HERE + "/trace_known.c"], check=True)
@@ -136,4 +145,5 @@ test_known(program)
 test_without_switches(program)
 test_samples(program)
 test_flood(program)
+test_fight(program)
 print(f"1..{count}")

@@ -89,16 +89,27 @@ static void *flood(void *nothing)
 	return nothing;
 }
 
+/* Both want the lock all the time, and have it for a moment only. */
+static void *fight(void *nothing)
+{
+	for (int i = 0; i < 200000; i++) {
+		pthread_mutex_lock(&mutex);
+		for (volatile int k = 0; k < 20; k++)
+			;
+		pthread_mutex_unlock(&mutex);
+	}
+	return nothing;
+}
+
 int main(int argc, char **argv)
 {
 	void *(*routines[2])(void *) = { holder, waiter };
 	pthread_t threads[2];
 
-	(void)argv;
 	if (!kiln_counter)
 		return 1;
 	if (argc > 1)
-		routines[0] = routines[1] = flood;
+		routines[0] = routines[1] = strcmp(argv[1], "fight") == 0 ? fight : flood;
 	pthread_barrier_init(&meet, NULL, 2);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, routines[i], NULL);

@@ -65,7 +65,8 @@ bool agent_switch_on(unsigned what)
 	if (agent_is_inert)
 		return false;
 	agent_enter();
-	modules_update(false);
+	if (what & ~(unsigned)ON_TRACE) /* which walks no stacks */
+		modules_update(false);
 	lock_take(&switches.lock);
 	for (unsigned i = 0; i < 32; i++)
 		if (what & 1u << i && switches.users[i]++ == 0)

@@ -26,7 +26,7 @@ static inline unsigned agent_is_on(unsigned what)
 {
 	return atomic_load_explicit(&agent_on, memory_order_relaxed) & what;
 }
-/* Tables for unwinding are made before this returns. */
+/* Tables for unwinding, for whoever needs them, are made before this returns. */
 bool agent_switch_on(unsigned what);
 void agent_switch_off(unsigned what);
 

@@ -194,7 +194,7 @@ void heap_add(const void *p, size_t size, const struct walk_start *start)
 	live_expect(p);
 	add_sample(p, size, stack_of_caller(start));
 	if (agent_is_on(ON_TRACE))
-		trace_instant("malloc", (int64_t)size);
+		trace_malloc(size);
 	errno = kept;
 }
 

@@ -38,7 +38,7 @@ bool trace_start(void);
 void trace_stop(struct out *o);
 /* For hooks, if ON_TRACE: something that this thread did from `start` until now. */
 void trace_span(const char *what, const void *object, int64_t start, int64_t end);
-void trace_instant(const char *what, int64_t value);
+void trace_malloc(size_t bytes); /* that was sampled */
 /* By the thread itself. */
 void trace_thread_begins(void);
 void trace_thread_ends(void);

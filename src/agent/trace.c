@@ -25,7 +25,8 @@ enum {
 	BUFFER_BYTES = 16 << 20,
 	CHUNKS = BUFFER_BYTES / (int)sizeof(struct chunk),
 	AHEAD_BYTES = 512 << 10,
-	TICK_NS = 10000000,
+	HEAP_NS = 10000000, /* between two of its numbers */
+	THREADS_NS = 10000000,
 	SHORT_NS = 1000,
 	NAME_MAX_BYTES = 120,
 	NAMES_CACHED = 8 /* of each thread */
@@ -39,7 +40,8 @@ static struct {
 	struct chunk *_Atomic chunks;
 	atomic_uint nchunks, generation; /* taken; counts traces */
 	atomic_ullong lost;
-	struct sequences stacks; /* of samples; by whoever drains them */
+	atomic_llong heap_told, threads_told; /* when, the last time */
+	struct sequences stacks;	      /* of samples; by whoever drains them */
 } trace = { .stacks = STACKS_INIT };
 
 static __thread struct {
@@ -120,20 +122,49 @@ void trace_span(const char *what, const void *object, int64_t start, int64_t end
 				   .kind = EVENT_SPAN });
 }
 
-static void add_now(enum event_kind kind, const char *name, int64_t value)
+static void add_at(int64_t time, enum event_kind kind, const char *name, int64_t value)
 {
 	trace_add(&(struct event){
-		.time = now_ns(), .name = name, .value = value, .tid = local_tid(), .kind = kind });
+		.time = time, .name = name, .value = value, .tid = local_tid(), .kind = kind });
 }
 
-void trace_instant(const char *what, int64_t value)
+static void add_now(enum event_kind kind, const char *name, int64_t value)
 {
-	add_now(EVENT_INSTANT, what, value);
+	add_at(now_ns(), kind, name, value);
 }
 
+/* Has it been so long since `last`? Then it was just now, and whoever asks at the same time is told
+ * that it was not. */
+static bool is_due(atomic_llong *last, int64_t now, int64_t each)
+{
+	long long was = atomic_load_explicit(last, memory_order_relaxed);
+
+	return now - was >= each && atomic_compare_exchange_strong(last, &was, now);
+}
+
+static void add_heap(int64_t now)
+{
+	if (is_due(&trace.heap_told, now, HEAP_NS))
+		add_at(now, EVENT_COUNTER, "heap in use", (int64_t)heap_in_use());
+}
+
+/* Whoever changes the heap says how large it is: the agent need not wake up for that. */
+void trace_malloc(size_t bytes)
+{
+	int64_t now = now_ns();
+
+	add_at(now, EVENT_INSTANT, "malloc", (int64_t)bytes);
+	add_heap(now);
+}
+
+/* So that it is soon seen when it runs. */
 void trace_thread_begins(void)
 {
-	add_now(EVENT_THREAD_BEGINS, NULL, 0);
+	int64_t now = now_ns();
+
+	add_at(now, EVENT_THREAD_BEGINS, NULL, 0);
+	if (is_due(&trace.threads_told, now, THREADS_NS))
+		agent_wake();
 }
 
 /* Its name is gone with it. */
@@ -249,6 +280,7 @@ static bool begin(void)
 	}
 	atomic_store(&trace.nchunks, 0);
 	atomic_store(&trace.lost, 0);
+	atomic_store(&trace.heap_told, 0);
 	atomic_fetch_add(&trace.generation, 1);
 	trace.populated = 0;
 	populate();
@@ -328,6 +360,7 @@ void trace_stop(struct out *o)
 	t.lost = atomic_load(&trace.lost);
 	t.switches_lost = sched_lost();
 	t.unwatched = sched_unwatched();
+	t.busy = sched_busy();
 	t.scheduling = sched_method();
 	trace.is_on = false;
 	lock_give(&trace.lock);
@@ -350,11 +383,11 @@ static int64_t work(int64_t now)
 	is_on = trace.is_on;
 	if (is_on) {
 		populate();
-		add_now(EVENT_COUNTER, "heap in use", (int64_t)heap_in_use());
+		add_heap(now);
 		sched_tick(now);
 	}
 	lock_give(&trace.lock);
-	return is_on ? now + TICK_NS : INT64_MAX;
+	return is_on ? now + sched_interval() : INT64_MAX;
 }
 
 static void before_fork(void)

@@ -61,6 +61,8 @@ void trace_add(const struct event *e);
 void sched_start(int64_t now);
 /* Adds what was learned since the last time. */
 void sched_tick(int64_t now);
+/* How long until the next one, in nanoseconds. */
+int64_t sched_interval(void);
 /* The last tick; nothing is open afterwards. */
 void sched_stop(int64_t now);
 /* In a child after fork. */
@@ -69,6 +71,8 @@ void sched_forget(void);
 const char *sched_method(void);
 uint64_t sched_lost(void);
 uint32_t sched_unwatched(void);
+/* Threads with so many switches that, for a while, only their times were looked at. */
+uint32_t sched_busy(void);
 
 /* ---- trace_json.c */
 
@@ -84,7 +88,7 @@ struct trace {
 	int64_t start, end; /* nanoseconds, CLOCK_MONOTONIC */
 	int64_t start_wall; /* since the epoch */
 	uint64_t lost, switches_lost;
-	uint32_t unwatched;		/* threads */
+	uint32_t unwatched, busy;	/* threads, see trace_sched.c */
 	const char *scheduling;		/* how threads were watched */
 	const struct sequences *stacks; /* of samples */
 };

@@ -426,6 +426,7 @@ static void write_about(struct out *o, const struct trace *t, uint64_t nevents)
 	write_number(o, ",\"dropped_events\":", (int64_t)t->lost);
 	write_number(o, ",\"dropped_switches\":", (int64_t)t->switches_lost);
 	write_number(o, ",\"unwatched_threads\":", t->unwatched);
+	write_number(o, ",\"busy_threads\":", t->busy);
 	out_text(o, "}");
 }
 

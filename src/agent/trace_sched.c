@@ -2,7 +2,11 @@
  *
  * The kernel tells of each switch of a thread of ours (perf_event_open), if it may. Where it may
  * not, as in many containers, and for threads beyond a number, we look at the time that they ran so
- * far every tick (schedstat), which says how much they ran, but not when. */
+ * far every tick (schedstat), which says how much they ran, but not when.
+ *
+ * So we do for threads that are switched all the time, as long as they are: the kernel needs a
+ * microsecond to tell of a switch, and threads that fight for a lock then sleep more often. Their
+ * waits are in the trace anyway. An event that is merely disabled would cost as much. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -15,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "agent/memory.h"
 #include "agent/thread.h"
 #include "agent/trace.h"
@@ -23,20 +28,27 @@ enum {
 	THREADS_MAX = 512, /* that are watched */
 	SWITCHES_MAX = 64, /* of them by their switches: each costs a file and a ring */
 	PAGE = 4096,
-	RING_BYTES = 4 * PAGE,
+	RING_BYTES = 8 * PAGE,
 	MAP_BYTES = PAGE + RING_BYTES,
-	LOWEST_FILE = 200,  /* programs expect theirs to have the low numbers */
-	TICKS_PER_SCAN = 10 /* of many threads */
+	LOWEST_FILE = 200,   /* programs expect theirs to have the low numbers */
+	TICKS_PER_SCAN = 10, /* of many threads */
+	TICK_NS = 40000000,
+	TICK_TIME_NS = 10000000, /* where only times are known */
+	SWITCHES_BUSY = 40,	 /* in a tick: 1000 a second */
 };
 
 struct watched {
 	uint32_t tid;
-	bool is_seen;			   /* by the last scan */
-	bool has_switched;		   /* since the start */
+	bool is_seen;	   /* by the last scan */
+	bool has_switched; /* since its switches are watched */
+	bool is_busy;	   /* its switches are too many: schedstat for now */
+	bool was_busy;
+	uint32_t switches;		   /* since the last tick */
 	int fd;				   /* -1: schedstat */
 	struct perf_event_mmap_page *ring; /* NULL: schedstat */
 	int64_t since; /* nanoseconds: it runs since then; or when we looked last. 0: it waits */
 	uint64_t first_ran, ran; /* nanoseconds of CPU time */
+	uint64_t runs;		 /* how often it began to run, while it is busy */
 };
 
 static struct {
@@ -45,23 +57,32 @@ static struct {
 	bool has_switches; /* are we allowed? */
 	uint64_t lost;
 	uint32_t unwatched; /* threads that there was no room for, at most at a time */
+	uint32_t busy;	    /* threads that were, at some time */
 } sched;
 
 /* ---- CPU time so far */
 
-static uint64_t time_ran(uint32_t tid)
+struct schedstat {
+	uint64_t ran, runs; /* nanoseconds; how often it began to */
+};
+
+static struct schedstat read_schedstat(uint32_t tid)
 {
-	char path[64], text[64] = "";
+	char path[64], text[64] = "", *at = text;
+	struct schedstat s = { 0, 0 };
 	int fd;
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
+		return s;
+	if (read(fd, text, sizeof(text) - 1) > 0) {
+		s.ran = strtoull(at, &at, 10);
+		strtoull(at, &at, 10); /* how long it could have run */
+		s.runs = strtoull(at, &at, 10);
+	}
 	close(fd);
-	return n > 0 ? strtoull(text, NULL, 10) : 0;
+	return s;
 }
 
 static void add_run(const struct watched *w, enum event_kind kind, int64_t until, uint64_t ran)
@@ -73,14 +94,18 @@ static void add_run(const struct watched *w, enum event_kind kind, int64_t until
 				   .kind = kind });
 }
 
-static void look_at_time(struct watched *w, int64_t now)
+/* Returns how often it began to run since the last time. */
+static uint64_t look_at_time(struct watched *w, int64_t now)
 {
-	uint64_t ran = time_ran(w->tid);
+	struct schedstat s = read_schedstat(w->tid);
+	uint64_t runs = s.runs > w->runs ? s.runs - w->runs : 0;
 
-	if (ran > w->ran && now > w->since)
-		add_run(w, EVENT_RAN_PART, now, ran - w->ran);
-	w->ran = ran;
+	if (s.ran > w->ran && now > w->since)
+		add_run(w, EVENT_RAN_PART, now, s.ran - w->ran);
+	w->ran = s.ran;
+	w->runs = s.runs;
 	w->since = now;
+	return runs;
 }
 
 /* ---- switches */
@@ -181,6 +206,7 @@ static void take_switch(struct watched *w, const struct switch_record *r)
 		stop_running(w, (int64_t)r->time, is_preempted ? EVENT_RAN_PREEMPTED : EVENT_RAN);
 	else
 		w->since = (int64_t)r->time;
+	w->switches++;
 }
 
 static void take_exit(struct watched *w, const struct exit_record *r)
@@ -233,9 +259,51 @@ static void watch(uint32_t tid, int64_t now)
 	struct watched *w = &sched.all[sched.n++];
 
 	*w = (struct watched){ .tid = tid, .is_seen = true, .fd = -1, .since = now };
-	w->first_ran = w->ran = time_ran(tid);
+	w->first_ran = w->ran = read_schedstat(tid).ran;
 	if (sched.has_switches && sched.nswitches < SWITCHES_MAX)
 		watch_switches(w);
+}
+
+static void become_busy(struct watched *w)
+{
+	struct schedstat s;
+
+	take_switches(w);
+	s = read_schedstat(w->tid);
+	stop_running(w, now_ns(), EVENT_RAN);
+	unwatch_switches(w);
+	w->is_busy = true;
+	sched.busy += !w->was_busy;
+	w->was_busy = true;
+	w->since = now_ns();
+	w->ran = s.ran;
+	w->runs = s.runs;
+}
+
+/* Whether it runs now is not known, but if it did not, the next switch says so. */
+static void become_calm(struct watched *w)
+{
+	w->is_busy = w->has_switched = false;
+	w->first_ran = w->ran;
+	watch_switches(w);
+}
+
+static void look(struct watched *w, int64_t now)
+{
+	uint64_t runs;
+
+	if (w->ring) {
+		w->switches = 0;
+		take_switches(w);
+		if (w->switches / 2 > SWITCHES_BUSY)
+			become_busy(w);
+		return;
+	}
+	if (w->is_busy && now - w->since < TICK_NS / 2)
+		return; /* too short to tell */
+	runs = look_at_time(w, now);
+	if (w->is_busy && runs < SWITCHES_BUSY / 2)
+		become_calm(w);
 }
 
 /* One that was never switched has run all the time, or not at all. */
@@ -246,7 +314,7 @@ static void unwatch(struct watched *w, int64_t now)
 		return;
 	}
 	take_switches(w);
-	if (!w->has_switched && time_ran(w->tid) == w->first_ran)
+	if (!w->has_switched && read_schedstat(w->tid).ran == w->first_ran)
 		w->since = 0;
 	stop_running(w, now, EVENT_RAN);
 	unwatch_switches(w);
@@ -310,7 +378,7 @@ void sched_start(int64_t now)
 	int kept = errno;
 
 	sched.n = sched.nswitches = sched.ticks = 0;
-	sched.lost = sched.unwatched = 0;
+	sched.lost = sched.unwatched = sched.busy = 0;
 	sched.all = pages_map(THREADS_MAX * sizeof(*sched.all));
 	if (!sched.all)
 		return;
@@ -326,10 +394,12 @@ void sched_tick(int64_t now)
 	if (sched.n < SWITCHES_MAX || sched.ticks++ % TICKS_PER_SCAN == 0)
 		scan(now);
 	for (uint32_t i = 0; i < sched.n; i++)
-		if (sched.all[i].ring)
-			take_switches(&sched.all[i]);
-		else
-			look_at_time(&sched.all[i], now);
+		look(&sched.all[i], now);
+}
+
+int64_t sched_interval(void)
+{
+	return sched.has_switches ? TICK_NS : TICK_TIME_NS;
 }
 
 void sched_stop(int64_t now)
@@ -367,4 +437,9 @@ uint64_t sched_lost(void)
 uint32_t sched_unwatched(void)
 {
 	return sched.unwatched;
+}
+
+uint32_t sched_busy(void)
+{
+	return sched.busy;
 }

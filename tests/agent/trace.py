@@ -138,6 +138,18 @@ def test_fight(program):
     ok(about["dropped_events"] == 0, "and take no room", about)
 
 
+def test_busy(program):
+    """Of threads that are switched all the time it is told how much they ran, until they calm down."""
+    t, text = trace(program, "turns")
+    events, about = t["traceEvents"], t["otherData"]
+    ok(about["busy_threads"] == 2 and about["dropped_switches"] == 0, "threads that wake each other are busy", about)
+    ok(not is_nested(events), "slices are nested", is_nested(events))
+    check_scheduling(events, text, about["duration_ns"])
+    parts = of(events, "X", "ran for a part")
+    late = [e for e in of(events, "X", "running") if e["ts"] > max(p["ts"] + p["dur"] for p in parts) - 1]
+    ok(sum(e["dur"] for e in late) > 50000, "when they have calmed down it is told when they run", late[:9])
+
+
 program = DIR.name + "/trace_known"
 subprocess.run([CC, "-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../include", "-o", program,
                 HERE + "/trace_known.c"], check=True)
@@ -146,4 +158,5 @@ test_without_switches(program)
 test_samples(program)
 test_flood(program)
 test_fight(program)
+test_busy(program)
 print(f"1..{count}")

@@ -1,6 +1,8 @@
 /* Things to be seen in a trace. Prints "wait NAME NANOSECONDS" and "cpu TID NANOSECONDS" as it saw
  * them itself. */
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,18 +103,49 @@ static void *fight(void *nothing)
 	return nothing;
 }
 
+static sem_t turns[2];
+
+/* They wake each other all the time, and then have something to do. */
+static void *take_turns(void *nothing)
+{
+	static atomic_int n;
+	int me = n++;
+
+	for (int i = 0; i < 30000; i++) {
+		sem_post(&turns[!me]);
+		sem_wait(&turns[me]);
+	}
+	usleep(200000);
+	burn(50000000);
+	report_cpu();
+	return nothing;
+}
+
+static const struct {
+	const char *name;
+	void *(*first)(void *), *(*second)(void *);
+} plays[] = {
+	{ "known", holder, waiter },
+	{ "flood", flood, flood },
+	{ "fight", fight, fight },
+	{ "turns", take_turns, take_turns },
+};
+
 int main(int argc, char **argv)
 {
-	void *(*routines[2])(void *) = { holder, waiter };
+	const char *name = argc > 1 ? argv[1] : "known";
 	pthread_t threads[2];
+	size_t play = 0;
 
 	if (!kiln_counter)
 		return 1;
-	if (argc > 1)
-		routines[0] = routines[1] = strcmp(argv[1], "fight") == 0 ? fight : flood;
+	while (strcmp(plays[play].name, name) != 0)
+		play++;
 	pthread_barrier_init(&meet, NULL, 2);
-	for (int i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, routines[i], NULL);
+	sem_init(&turns[0], 0, 0);
+	sem_init(&turns[1], 0, 0);
+	pthread_create(&threads[0], NULL, plays[play].first, NULL);
+	pthread_create(&threads[1], NULL, plays[play].second, NULL);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	free(malloc(16 << 20));

@@ -204,6 +204,8 @@ bool agent_create_thread(void *(*run)(void *))
 	}
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &kept, NULL);
+	if (!failed)
+		thread_set_agent(tid_of_thread(id)); /* which never ends; it may not have begun */
 	if (failed)
 		agent_say("cannot start the agent's thread: %s", strerrordesc_np(failed));
 	return !failed;

@@ -29,16 +29,22 @@ uint32_t local_tid(void)
 	return local.tid;
 }
 
-/* libc knows it, and tells by the number of the thread's CPU clock: as the kernel has it, ~tid with
- * the kind of clock below. */
-uint32_t local_tid_at_start(void)
+/* As the kernel has the number of such a clock: ~tid with the kind of clock below. */
+uint32_t tid_of_thread(pthread_t thread)
 {
 	enum { KIND_BITS = 3, OF_THREAD = 6 };
 	clockid_t clock = 0;
 
-	if (!local.tid && pthread_getcpuclockid(pthread_self(), &clock) == 0 &&
-	    (clock & ((1 << KIND_BITS) - 1)) == OF_THREAD)
-		local.tid = ~(uint32_t)(clock >> KIND_BITS);
+	if (pthread_getcpuclockid(thread, &clock) != 0 ||
+	    (clock & ((1 << KIND_BITS) - 1)) != OF_THREAD)
+		return 0;
+	return ~(uint32_t)(clock >> KIND_BITS);
+}
+
+uint32_t local_tid_at_start(void)
+{
+	if (!local.tid)
+		local.tid = tid_of_thread(pthread_self());
 	return local_tid();
 }
 

@@ -2,6 +2,7 @@
 #ifndef AGENT_LOCAL_H
 #define AGENT_LOCAL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,5 +44,8 @@ uint64_t local_random(void);
 uint32_t local_tid(void);
 /* The same in a thread that libc has just started, without a system call. */
 uint32_t local_tid_at_start(void);
+/* Of another that has not ended: libc knows it, and tells by the number of its CPU clock. 0: it
+ * does not. */
+uint32_t tid_of_thread(pthread_t thread);
 
 #endif

@@ -7,34 +7,27 @@
 
 #include "agent/agent.h"
 #include "agent/dump.h"
+#include "agent/kernel.h"
 #include "agent/local.h"
 #include "agent/memory.h"
 
-enum { AGENTS_MAX = 256, DIRECTORY_BYTES = 4 << 10, FIRST_BYTES = 4 << 10 };
+enum { AGENTS_MAX = 8, DIRECTORY_BYTES = 4 << 10, FIRST_BYTES = 4 << 10 };
 
 /* ---- the agent's own */
 
+static struct lock agents_lock;
 static atomic_uint agents[AGENTS_MAX];
-
-static bool replace_agent(uint32_t old, uint32_t tid)
-{
-	for (unsigned i = 0; i < AGENTS_MAX; i++) {
-		unsigned expected = old;
-
-		if (atomic_compare_exchange_strong(&agents[i], &expected, tid))
-			return true;
-	}
-	return false;
-}
 
 void thread_set_agent(uint32_t tid)
 {
-	replace_agent(0, tid);
-}
+	unsigned i = 0;
 
-void thread_forget_agent(uint32_t tid)
-{
-	replace_agent(tid, 0);
+	lock_take(&agents_lock);
+	while (i < AGENTS_MAX && agents[i] && agents[i] != tid)
+		i++;
+	if (i < AGENTS_MAX)
+		agents[i] = tid;
+	lock_give(&agents_lock);
 }
 
 bool thread_is_agent(uint32_t tid)
@@ -43,6 +36,18 @@ bool thread_is_agent(uint32_t tid)
 		if (atomic_load_explicit(&agents[i], memory_order_relaxed) == tid)
 			return true;
 	return false;
+}
+
+uint32_t threads_of_agent(void)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < AGENTS_MAX; i++) {
+		uint32_t tid = atomic_load_explicit(&agents[i], memory_order_relaxed);
+
+		n += tid && kernel_call(SYS_tgkill, getpid(), tid, 0, 0) == 0;
+	}
+	return n;
 }
 
 /* ---- places: those given back are a stack, whose top has a count above it that makes a top that
@@ -248,6 +253,7 @@ static void in_child(void)
 	dump_forget();
 	for (unsigned i = 0; i < AGENTS_MAX; i++)
 		atomic_store(&agents[i], 0);
+	atomic_store(&agents_lock.state, 0);
 	atomic_store(&free_top, 0);
 	local.tid = 0;
 	for (uint32_t i = 0; i < n; i++) {

@@ -24,11 +24,11 @@ struct tids {
 uint32_t threads_list(struct tids *tids);
 void tids_release(struct tids *tids);
 uint32_t threads_count(void);
-/* Is it the agent's own? */
+/* Is it the agent's own? Those never end, and are set by themselves and by who starts them. */
 bool thread_is_agent(uint32_t tid);
 void thread_set_agent(uint32_t tid);
-/* Before one of the agent's ends: its number may soon be a thread of the program. */
-void thread_forget_agent(uint32_t tid);
+/* How many of them there are, also in a child that nobody saw start, which has none. */
+uint32_t threads_of_agent(void);
 
 /* A thread of which we saw the start. There is room for a fixed number; others go unregistered. One
  * line of cache each: threads that do next to nothing are not to wait for more. */

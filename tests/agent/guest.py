@@ -401,7 +401,7 @@ def stack_cases():
 
 
 def thread_cases():
-    for name in ('cancelled', 'exit_threads', 'destructors', 'storm', 'main_exits', 'others_work', 'exit_from_thread'):
+    for name in ('cancelled', 'exit_threads', 'destructors', 'storm', 'main_exits', 'others_work', 'exit_from_thread', 'counted'):
         yield Case('thread: ' + name, 'guest_thread', name)
     yield Case('thread: C11', 'guest_thread', 'c11', cpu=['burn_c11'])
     yield Case('thread: 10,000 of them', 'guest_thread', 'live', dumps=3, check=dumps_are_whole(10000))

@@ -1,8 +1,12 @@
 /* guest_thread.c - threads that come, go and are cancelled, in great numbers. */
+#include <fcntl.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <threads.h>
 
 #include "guest.h"
@@ -304,9 +308,57 @@ static int exit_from_thread(void)
 		pause();
 }
 
+/* As what makes a sandbox does, which must have one thread. */
+static void print_threads(const char *when)
+{
+	struct stat by_path, by_folder;
+	struct stat64 by_path64, by_folder64;
+	int folder = open("/proc/", O_RDONLY | O_DIRECTORY);
+
+	CHECK(stat("/proc/self/task", &by_path) == 0 &&
+	      stat64("/proc/self/task/", &by_path64) == 0);
+	CHECK(fstatat(folder, "self/task/", &by_folder, 0) == 0);
+	CHECK(fstatat64(folder, "self/task", &by_folder64, 0) == 0);
+	printf("%s: %d %d %d %d\n", when, (int)by_path.st_nlink, (int)by_path64.st_nlink,
+	       (int)by_folder.st_nlink, (int)by_folder64.st_nlink);
+	CHECK(stat("/proc/nobody/self/task", &by_path) == -1 && errno == ENOENT);
+	close(folder);
+}
+
+static void *meet_twice(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	pthread_barrier_wait(barrier);
+	return barrier;
+}
+
+static int counted(void)
+{
+	pthread_barrier_t barrier;
+	pthread_t thread;
+	pid_t child;
+
+	print_threads("alone");
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&thread, NULL, meet_twice, &barrier);
+	pthread_barrier_wait(&barrier);
+	print_threads("two");
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); /* nobody sees it start */
+	if (child == 0) {
+		print_threads("in a child");
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	burn(50);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct guest_case cases[] = {
+		{ "counted", counted },
 		{ "cancelled", cancelled },
 		{ "exit_threads", exit_threads },
 		{ "destructors", destructors },

@@ -27,7 +27,7 @@ for job; do
 	live)
 		need="$need perl python3 gcc libc6-dev golang-go libgoogle-perftools-dev"
 		need="$need etcd-server influxdb prometheus"
-		need="$need g++ redis-server redis-tools nginx-light wrk postgresql"
+		need="$need g++ redis-server redis-tools nginx-light wrk postgresql chromium"
 		;;
 	image) need="$need buildah podman runc debootstrap perl python3 python3-yaml curl" ;;
 	lint) need="$need clang-format cppcheck" ;;

@@ -94,7 +94,7 @@ static void *flood(void *nothing)
 /* Both want the lock all the time, and have it for a moment only. */
 static void *fight(void *nothing)
 {
-	for (int i = 0; i < 200000; i++) {
+	for (int i = 0; i < 2000000; i++) {
 		pthread_mutex_lock(&mutex);
 		for (volatile int k = 0; k < 20; k++)
 			;

@@ -148,7 +148,7 @@ static void add_heap(int64_t now)
 		add_at(now, EVENT_COUNTER, "heap in use", (int64_t)heap_in_use());
 }
 
-/* Whoever changes the heap says how large it is: the agent need not wake up for that. */
+/* Whoever allocates says how large the heap is: the agent wakes up less often than that. */
 void trace_malloc(size_t bytes)
 {
 	int64_t now = now_ns();

@@ -12,6 +12,7 @@
 
 #include "server/debuginfo.h"
 #include "server/gate.h"
+#include "server/live.h"
 #include "server/names.h"
 #include "server/owners.h"
 #include "server/options.h"
@@ -97,6 +98,7 @@ static struct http_server *start(void)
 	viewer_open(&s);
 	scrape_open(&s);
 	s.regressions = regressions_start(&s);
+	s.live = live_start(&s);
 	gate_set_http(&s, &params);
 	s.http = http_server_start(&params, &e);
 	if (!s.http)
@@ -118,8 +120,15 @@ static int connect_to(const struct http_server *s)
 	return fd;
 }
 
-/* Everything until the server closes, or says nothing for a while; returns how many bytes that
- * were. */
+/* Streams that are open when it looks: their memory is in arenas, which it does not know. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:watch_new\n";
+}
+
+/* Everything until the server closes, or says nothing for a while, as a stream does soon; returns
+ * how many bytes that were. */
 static size_t ask(const struct http_server *s, struct str request, int patience_ms)
 {
 	struct pollfd p;
@@ -131,8 +140,11 @@ static size_t ask(const struct http_server *s, struct str request, int patience_
 	while (request.n && (n = send(fd, request.p, request.n, MSG_NOSIGNAL)) > 0)
 		request = str_from(request, (size_t)n);
 	p = (struct pollfd){ fd, POLLIN, 0 };
-	while (poll(&p, 1, patience_ms) > 0 && (n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+	while (poll(&p, 1, patience_ms) > 0 && (n = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
 		total += (size_t)n;
+		if (memmem(bytes, (size_t)n, "text/event-stream", 17))
+			patience_ms = SHORT_MS;
+	}
 	close(fd);
 	return total;
 }

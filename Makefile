@@ -170,6 +170,8 @@ $(UNIT): LDLIBS += -lcmocka
 $(FUZZ): LDFLAGS += -fsanitize=fuzzer
 $(OUT)/tests/unit/test_live: $(patsubst %,$(OUT)/src/agent/%.o,live memory local)
 $(OUT)/tests/unit/test_stack: $(patsubst %,$(OUT)/src/agent/%.o,stack sequence memory local)
+$(OUT)/tests/unit/test_plt: $(patsubst %,$(OUT)/src/agent/%.o,plt real memory local)
+$(OUT)/tests/unit/test_ticks: $(patsubst %,$(OUT)/src/agent/%.o,ticks local)
 $(OUT)/tests/fuzz/fuzz_agent_request: $(OUT)/src/agent/request.o
 $(OUT)/tests/fuzz/fuzz_agent_names: $(patsubst %,$(OUT)/src/agent/%.o,names memory local)
 $(OUT)/tests/fuzz/fuzz_agent_unwind: $(patsubst %,$(OUT)/src/agent/%.o,unwind memory local)

@@ -341,6 +341,8 @@ __attribute__((constructor(101))) static void init(void)
 	agent_is_inert = must_be_inert();
 	if (!agent_is_inert) {
 		atomic_store(&owner, getpid());
+		lock_hooks_find_calls();
+		lock_hooks_choose();
 		settings_claim();
 		fork_init();
 		exit_init();

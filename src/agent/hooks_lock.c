@@ -17,6 +17,7 @@
 #include "agent/agent.h"
 #include "agent/local.h"
 #include "agent/locks.h"
+#include "agent/plt.h"
 #include "agent/real.h"
 #include "agent/wait.h"
 #include "kiln.h"
@@ -154,31 +155,62 @@ static int unlock_watched(pthread_mutex_t *m)
 	return unlock_slowly(m);
 }
 
-/* Programs do little else so often: while nobody wants to know, a jump is all it costs. */
-static struct {
-	_Atomic(__typeof__(&pthread_mutex_lock)) lock;
-	_Atomic(__typeof__(&pthread_mutex_unlock)) unlock;
-} ways = { lock_watched, unlock_watched };
+/* Programs do little else so often: while nobody wants to know, a jump is all it costs, and what
+ * the program itself calls is not even that. */
+static struct way {
+	const char *name;
+	_Atomic(int (*)(pthread_mutex_t *m)) to;
+	atomic_uintptr_t *slot; /* NULL: nothing is put there */
+} lock_way = { .name = "pthread_mutex_lock", .to = lock_watched },
+  unlock_way = { .name = "pthread_mutex_unlock", .to = unlock_watched };
 
 KILN_API int pthread_mutex_lock(pthread_mutex_t *m)
 {
-	return atomic_load_explicit(&ways.lock, memory_order_relaxed)(m);
+	return atomic_load_explicit(&lock_way.to, memory_order_relaxed)(m);
 }
 
 KILN_API int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-	return atomic_load_explicit(&ways.unlock, memory_order_relaxed)(m);
+	return atomic_load_explicit(&unlock_way.to, memory_order_relaxed)(m);
+}
+
+/* These two, whoever else has functions of their names. */
+#define HOOK(name) __attribute__((alias(#name), visibility("hidden"), nothrow, nonnull))
+int lock_hook(pthread_mutex_t *m) HOOK(pthread_mutex_lock);
+int unlock_hook(pthread_mutex_t *m) HOOK(pthread_mutex_unlock);
+
+void lock_hooks_find_calls(void)
+{
+	lock_way.slot = plt_find(lock_way.name, (uintptr_t)lock_hook);
+	unlock_way.slot = plt_find(unlock_way.name, (uintptr_t)unlock_hook);
+}
+
+/* The loader may write the hook's address into the slot meanwhile, which is always right. */
+static void choose(struct way *w, int (*to)(pthread_mutex_t *m), int (*called)(pthread_mutex_t *m))
+{
+	atomic_store_explicit(&w->to, to, memory_order_relaxed);
+	if (!w->slot || plt_replace(w->slot, (uintptr_t)called))
+		return;
+	w->slot = NULL;
+	if (to != called)
+		agent_say("the program has protected the addresses of what it calls: its own calls "
+			  "of %s are not seen",
+			  w->name);
 }
 
 void lock_hooks_choose(void)
 {
-	atomic_store_explicit(&ways.lock,
-			      is_watched() ? lock_watched : REAL_CALL(pthread_mutex_lock),
-			      memory_order_relaxed);
-	atomic_store_explicit(&ways.unlock,
-			      agent_is_on(ON_MUTEX) ? unlock_watched
-						    : REAL_CALL(pthread_mutex_unlock),
-			      memory_order_relaxed);
+	__typeof__(&pthread_mutex_lock) lock = REAL_CALL(pthread_mutex_lock);
+	__typeof__(&pthread_mutex_unlock) unlock = REAL_CALL(pthread_mutex_unlock);
+
+	if (is_watched())
+		choose(&lock_way, lock_watched, lock_hook);
+	else
+		choose(&lock_way, lock, lock);
+	if (agent_is_on(ON_MUTEX))
+		choose(&unlock_way, unlock_watched, unlock_hook);
+	else
+		choose(&unlock_way, unlock, unlock);
 }
 
 /* C11's are the same in other words; libc does not call the functions above for them. */

@@ -36,7 +36,9 @@ struct charge {
 struct charge holder_releases(const void *lock);
 void charge_holder(const struct charge *c);
 
-/* hooks_lock.c: after each change of what is switched on, the first of which is that the agent is
+/* hooks_lock.c: once, before the first thread of ours. */
+void lock_hooks_find_calls(void);
+/* After each change of what is switched on, the first of which is that the agent is
  * there at all. */
 void lock_hooks_choose(void);
 

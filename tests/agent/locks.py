@@ -24,12 +24,12 @@ def ok(is_good, what, why=""):
         print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
 
 
-def build(name):
+def build(name, *flags):
     source = [f"{HERE}/{name}.{e}" for e in ("c", "cc") if os.path.exists(f"{HERE}/{name}.{e}")][0]
     compiler = [CXX, "-std=c++20"] if source.endswith(".cc") else [CC]
     program = f"{DIR.name}/{name}"
     subprocess.run(compiler + ["-g", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{HERE}/../../include",
-                               "-o", program, source], check=True)
+                               *flags, "-o", program, source], check=True)
     return program
 
 
@@ -177,8 +177,20 @@ def test_child():
     ok(0.04 < sum(r[1] for r in rows if "run_child" in r[2]) / 1e9 < 1, "but its own waits", rows)
 
 
+def test_switch():
+    """Locks are watched from when that is wanted, however the program finds the functions."""
+    out = DIR.name + "/switch"
+    for flags in ((), ("-Wl,-z,now",), ("-Wl,-z,lazy",), ("-fno-plt",), ("-no-pie", "-fno-pie", "-Wl,-z,lazy")):
+        p = run(build("locks_switch", *flags), out + ".block", out + ".mutex")
+        waits, holds = profile(out + ".block")[0], profile(out + ".mutex")[0]
+        mine = [sum(r[0] for r in waits if f in r[2]) for f in ("watch", "ignore")]
+        ok(p.returncode == 0 and mine == [6, 0], f"waits while they are watched {' '.join(flags)}", p.stdout + str(waits))
+        ok(sum(r[0] for r in holds if "meet" in r[2]) == 6, "and who let them wait", holds)
+
+
 test_known()
 test_crowd()
+test_switch()
 test_sampling()
 test_text()
 test_child()

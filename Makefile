@@ -76,7 +76,7 @@ AGENT_TESTS := $(if $(AGENT),$(wildcard $(addprefix tests/agent/,*.sh *.py)))
 AGENT_ALL := $(patsubst %.c,$(OUT)/%.o,$(wildcard src/agent/*.c))
 # What runs where no profile is taken comes first: a program then touches few pages of the library.
 AGENT_FIRST := $(patsubst %,$(OUT)/src/agent/%.o,hooks_malloc hooks_new hooks_lock hooks_thread agent exit files fork heap limit \
-	local locks memory module push real sanitizer say server settings thread)
+	hooks_proc local locks memory module plt push real sanitizer say server settings thread)
 AGENT_OBJ := $(AGENT_FIRST) $(filter-out %/linked_static.o %/linked_dynamic.o $(AGENT_FIRST),$(AGENT_ALL))
 AGENT_LDFLAGS := $(OPT) -shared -pthread -Wl,-soname,libkiln.so.0 -Wl,-O1 -Wl,--as-needed -Wl,-z,now \
 	-Wl,-z,defs -Wl,-z,relro -Wl,-z,nodelete -Wl,--hash-style=gnu -Wl,--exclude-libs,ALL
@@ -90,9 +90,9 @@ $(OUT)/kiln: $(MAIN) $(CORE)
 	@echo "  LD $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(dir $(KILN))libkiln.so: $(AGENT_OBJ)
+$(dir $(KILN))libkiln.so: $(AGENT_OBJ) tools/agent_so.ld
 	@echo "  LD $@"
-	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $^ -l:libdeflate.a
+	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@ $(AGENT_OBJ) -Wl,-T,tools/agent_so.ld -l:libdeflate.a
 # One object, in which only what libkiln.so exports has a name: libdeflate is the agent's own. Its code is
 # in a section of its own, or the agent would take the whole program for itself.
 AGENT_JOIN = ld -r -T tools/agent.ld -o $@ $(filter %.o,$^) -l:libdeflate.a $(shell $(CC) -print-search-dirs | \

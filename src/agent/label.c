@@ -19,7 +19,10 @@ enum {
 static struct sequences texts = { .slots = 1 << 16, .words_max = 1 << 18 };
 static struct sequences sets = { .slots = 1 << 16, .words_max = 1 << 18 };
 
-/* 0: there is no room. What is too long is cut, between characters. */
+/* Copies here are loops: memcpy with the compiler's check is a function of libc that the loader
+ * touches 64 KB for, in each program with an agent.
+ *
+ * 0: there is no room. What is too long is cut, between characters. */
 static uint32_t add_text(const char *s)
 {
 	uint64_t words[TEXT_WORDS] = { 0 };
@@ -28,7 +31,8 @@ static uint32_t add_text(const char *s)
 	if (n == TEXT_BYTES)
 		for (n--; n && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
 			;
-	memcpy(words, s, n);
+	for (size_t i = 0; i < n; i++)
+		((char *)words)[i] = s[i];
 	return sequence_add(&texts, words, (uint32_t)(n / sizeof(*words) + 1));
 }
 
@@ -78,8 +82,8 @@ static bool change(uint32_t *labels, const char *key, const char *value)
 
 	if (!k || (value && !v))
 		return false;
-	if (n)
-		memcpy(set, words, n * sizeof(*set));
+	for (uint32_t i = 0; i < n; i++)
+		set[i] = words[i];
 	n = value ? put(set, n, (uint64_t)k << 32 | v) : take_away(set, n, k);
 	if (n > LABELS_MAX)
 		return false;

@@ -113,31 +113,40 @@ static void set(const struct setting *s, const char *text)
 	}
 }
 
+static bool is_ours(const char *entry)
+{
+	return strncmp(entry, "KILN_", 5) == 0;
+}
+
 /* NULL: the entry of the environment is none of ours. */
 static const struct setting *find(const char *entry)
 {
+	size_t n = is_ours(entry) ? strcspn(entry, "=") : 0;
+
+	for (size_t i = 0; n && i < sizeof(known) / sizeof(*known); i++)
+		if (strncmp(known[i].variable, entry, n) == 0 && !known[i].variable[n])
+			return &known[i];
+	return NULL;
+}
+
+static void read_entry(const char *entry)
+{
+	const struct setting *s = find(entry);
 	size_t n = strcspn(entry, "=");
 
-	if (strncmp(entry, "KILN_", 5) == 0)
-		for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-			if (strncmp(known[i].variable, entry, n) == 0 && !known[i].variable[n])
-				return &known[i];
-	return NULL;
+	if (s && entry[n])
+		set(s, entry + n + 1);
+	else if (strncmp(entry, "KILN_LIBRARY=", 13) != 0 &&
+		 strncmp(entry, "KILN_SERVE_", 11) != 0) /* of the server, which is under us */
+		agent_say("%.*s is set, but there is no such setting; see kiln-agent(7)",
+			  n < 100 ? (int)n : 100, entry);
 }
 
 void settings_read(void)
 {
-	for (char **e = environ; e && *e; e++) {
-		const struct setting *s = find(*e);
-		size_t n = strcspn(*e, "=");
-
-		if (s && (*e)[n])
-			set(s, *e + n + 1);
-		else if (strncmp(*e, "KILN_", 5) == 0 && strncmp(*e, "KILN_LIBRARY=", 13) != 0 &&
-			 strncmp(*e, "KILN_SERVE_", 11) != 0) /* of the server, which is under us */
-			agent_say("%.*s is set, but there is no such setting; see kiln-agent(7)",
-				  n < 100 ? (int)n : 100, *e);
-	}
+	for (char **e = environ; e && *e; e++)
+		if (is_ours(*e))
+			read_entry(*e);
 }
 
 void settings_claim(void)

@@ -26,6 +26,7 @@
 #include "agent/module.h"
 #include "agent/real.h"
 #include "agent/thread.h"
+#include "agent/ticks.h"
 
 #pragma weak dlvsym /* see weak.h */
 
@@ -68,6 +69,8 @@ bool agent_switch_on(unsigned what)
 	if (what & ~(unsigned)ON_TRACE) /* which walks no stacks */
 		modules_update(false);
 	lock_take(&switches.lock);
+	if (what & (ON_MUTEX | ON_BLOCK | ON_TRACE))
+		ticks_prepare();
 	for (unsigned i = 0; i < 32; i++)
 		if (what & 1u << i && switches.users[i]++ == 0)
 			on |= 1u << i;

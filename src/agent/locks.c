@@ -11,6 +11,7 @@
 #include "agent/signal.h"
 #include "agent/sort.h"
 #include "agent/stack.h"
+#include "agent/ticks.h"
 
 enum { COUNT, DELAY };
 
@@ -150,7 +151,7 @@ struct contention contention_begins(const void *object)
 	struct contention c = { .object = object };
 
 	if (!local.inside)
-		c.start = now_ns();
+		c.ticks = ticks_now();
 	return c;
 }
 
@@ -158,8 +159,9 @@ struct contention contention_begins_with_holder(const void *lock)
 {
 	struct contention c = contention_begins(lock);
 
-	if (c.start && agent_is_on(ON_MUTEX)) {
+	if (c.ticks && agent_is_on(ON_MUTEX)) {
 		atomic_store_explicit(&is_used, true, memory_order_relaxed);
+		c.start = now_ns();
 		c.place = find_place(lock, c.start);
 	}
 	return c;
@@ -168,19 +170,22 @@ struct contention contention_begins_with_holder(const void *lock)
 void contention_ends(struct contention *c, const char *what, bool has_waited)
 {
 	int kept = errno;
-	int64_t end;
+	int64_t end, waited;
+	uint64_t ticks;
 
-	if (!c->start)
+	if (!c->ticks)
 		return;
+	ticks = ticks_now();
 	end = now_ns();
+	waited = ticks_between(c->ticks, ticks, end);
 	if (c->place)
 		leave_place(c->place, to_units(c->start));
 	if (has_waited) {
 		agent_enter();
 		if (agent_is_on(ON_TRACE))
-			trace_span(what, c->object, c->start, end);
+			trace_span(what, c->object, end - waited, end);
 		if (agent_is_on(ON_BLOCK))
-			record_wait(end - c->start);
+			record_wait(waited);
 		agent_leave();
 	}
 	errno = kept;

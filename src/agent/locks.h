@@ -15,7 +15,8 @@ struct holder_place;
 
 struct contention {
 	const void *object;
-	int64_t start;		    /* 0: nobody wants to know */
+	uint64_t ticks;		    /* when it began (ticks.h); 0: nobody wants to know */
+	int64_t start;		    /* the same by now_ns, if there is a place */
 	struct holder_place *place; /* where its holder finds it, or NULL */
 };
 

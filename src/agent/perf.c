@@ -9,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/kernel.h"
+#include "agent/sort.h"
 
 /* A file for each thread: with so few allowed there are none to spare, and of more than that no
  * more than a part is taken, from a number on that the program does not reach soon. */
@@ -16,6 +17,7 @@ enum { FILES_FEW = 256, FILES_PART = 8, NUMBER_HIGH = 1000 };
 
 static struct {
 	bool are_wanted;
+	int64_t cost;			 /* of one sample by an event, in ns; 0: not measured */
 	atomic_int error;		 /* why a thread has none */
 	atomic_bool is_refused;		 /* for good */
 	atomic_uint with, without, gone; /* threads; gone: closed by the program */
@@ -33,7 +35,7 @@ static int64_t kernel_tick(void)
 	return t.tv_nsec;
 }
 
-static bool is_chosen(int64_t period)
+static bool is_chosen(int64_t period, int64_t tick)
 {
 	const char *engine = settings.cpu_engine;
 
@@ -44,7 +46,7 @@ static bool is_chosen(int64_t period)
 	if (engine && strcmp(engine, "auto") != 0)
 		agent_say("KILN_CPU_ENGINE=%.100s is not timer, perf or auto; set to auto instead",
 			  engine);
-	return period < kernel_tick();
+	return period < tick;
 }
 
 /* Of a real-time signal that cannot be queued the kernel makes a SIGIO, which ends the program; and
@@ -58,16 +60,6 @@ static bool is_fit(int64_t signal)
 		if (signal == others[i])
 			return false;
 	return signal <= SIGSYS;
-}
-
-void perf_prepare(int64_t period)
-{
-	events.are_wanted = is_chosen(period);
-	atomic_store(&events.with, 0);
-	atomic_store(&events.without, 0);
-	atomic_store(&events.gone, 0);
-	atomic_store(&events.is_refused, !is_fit(settings.signal));
-	atomic_store(&events.error, ENOTSUP);
 }
 
 /* ---- files */
@@ -147,6 +139,96 @@ static int make_event(uint64_t delay, uint64_t *event)
 	return (int)failed;
 }
 
+/* ---- how often?
+ *
+ * An interrupt takes a microsecond of one machine and fifty of another, where a hypervisor is asked
+ * for each. So it is measured, and there are as many as KILN_CPU_BUDGET allows. */
+
+enum {
+	TRIES = 8,
+	TRY_NS = 60000,
+	LOOKS_MAX = 100000, /* in one: somebody may have stopped the clock (libfaketime) */
+	SIGNAL_NS = 4000,   /* the handler, and walking a stack */
+};
+
+/* Looks at the clock for so long: how much of it did others use? */
+static int64_t lost_time(void)
+{
+	enum { FAR = 8 };
+	int64_t start = now_ns(), last = start, least = TRY_NS, lost = 0, now, gap;
+
+	for (unsigned i = 0; i < LOOKS_MAX && last - start < TRY_NS; i++) {
+		now = now_ns();
+		gap = now - last;
+		least = gap < least ? gap : least;
+		if (gap > FAR * (least + 1))
+			lost += gap - least;
+		last = now;
+	}
+	return lost;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* One event in each try, with all that is done for a signal except that nobody gets it. What else
+ * goes on is not in every other try. 0: there can be no events. */
+static int64_t measure_cost(void)
+{
+	int64_t times[TRIES];
+	int fd = open_event(TRY_NS);
+
+	if (fd < 0)
+		return 0;
+	kernel_call(SYS_fcntl, fd, F_SETFL, O_ASYNC, 0);
+	for (unsigned i = 0; i < TRIES; i++)
+		times[i] = lost_time();
+	kernel_call(SYS_fcntl, fd, F_SETFL, 0, 0);
+	kernel_call(SYS_close, fd, 0, 0, 0);
+	sort(times, TRIES, sizeof(*times), compare_times);
+	return times[TRIES / 2] + SIGNAL_NS;
+}
+
+/* Ticks of timers come anyway, and leave the rest to events. Half of the budget is for those, and
+ * for what becomes of samples. */
+static void set_pace(uint64_t period, uint64_t tick)
+{
+	struct cpu_pace pace = { .period = period, .event_period = period };
+	double ticks = 0, rate, allowed; /* a nanosecond */
+
+	pace.is_uneven = period > tick && !events.are_wanted;
+	pace.timers_count = period < tick;
+	if (pace.timers_count)
+		ticks = 1.0 / (double)tick;
+	rate = 1.0 / (double)period - ticks;
+	if (settings.cpu_budget > 0 && events.cost) {
+		allowed = (double)settings.cpu_budget / 100 / 2 / (double)events.cost;
+		rate = allowed < rate ? allowed : rate;
+	}
+	pace.event_period = (uint64_t)(1 / rate);
+	pace.stands_for = (uint64_t)(1 / (rate + ticks));
+	cpu_pace = pace;
+}
+
+void perf_prepare(int64_t period)
+{
+	int64_t tick = kernel_tick();
+
+	events.are_wanted = is_chosen(period, tick);
+	atomic_store(&events.with, 0);
+	atomic_store(&events.without, 0);
+	atomic_store(&events.gone, 0);
+	atomic_store(&events.is_refused, !is_fit(settings.signal));
+	atomic_store(&events.error, ENOTSUP);
+	if (events.are_wanted && !events.cost)
+		events.cost = measure_cost();
+	set_pace((uint64_t)period, (uint64_t)tick);
+}
+
 /* ---- a thread's */
 
 static void lack_event(int error)
@@ -173,12 +255,10 @@ void perf_start(struct cpu_timer *t)
 			      memory_order_relaxed);
 }
 
-void perf_open(struct cpu_timer *t, uint64_t used)
+void perf_open(struct cpu_timer *t)
 {
-	/* In the middle between two ticks by the clock: it need not be in step to the microsecond.
-	 */
-	uint64_t delay = t->first + timer_due(t, used) * t->period - used + t->period / 2,
-		 event = EVENT_GONE;
+	/* At a random time, as the first tick was. */
+	uint64_t delay = (t->chance * cpu_pace.event_period >> 32) + 1, event = EVENT_GONE;
 	unsigned long long wanted = EVENT_WANTED;
 	int error;
 
@@ -237,6 +317,12 @@ void perf_comment(struct record *r)
 
 	if (with)
 		record_comment(r, "perf events: %u threads", with);
+	if (with && cpu_pace.stands_for > cpu_pace.period)
+		record_comment(r,
+			       "at most %lld samples a second of a thread, as an event costs %lld "
+			       "us here (KILN_CPU_BUDGET=%lld)",
+			       (long long)(1000000000 / cpu_pace.stands_for),
+			       (long long)events.cost / 1000, (long long)settings.cpu_budget);
 	if (without)
 		record_comment(r,
 			       "%u threads have no perf event (%s), and at most %lld samples a "

@@ -688,6 +688,7 @@ static void answer_wall(const ucontext_t *context)
 /* ---- ticks of timers */
 
 _Atomic(struct cpu_timer *) cpu_timers;
+struct cpu_pace cpu_pace = { .period = 1 };
 atomic_bool cpu_has_common_timer;
 
 /* The timer that a signal came from; NULL: none of ours. */
@@ -708,7 +709,7 @@ static void tick(struct cpu_timer *timer, uint32_t weight, const ucontext_t *con
 	uint32_t tid = atomic_load_explicit(&timer->tid, memory_order_relaxed);
 
 	/* What a thread used when it ends and has no ticks for is given to its other stacks. */
-	if (!weight || !tid || tid == TIMER_ENDING || !agent_is_on(ON_CPU) || local.is_between)
+	if (!weight || !agent_is_on(ON_CPU) || local.is_between)
 		return;
 	atomic_fetch_add_explicit(&timer->ticks, weight, memory_order_relaxed);
 	write_sample(&(struct about){ SAMPLE_CPU, tid, weight, (uint32_t)(timer - first),
@@ -737,11 +738,12 @@ static void tick_in_common(const ucontext_t *context)
 
 /* ---- ticks of perf events
  *
- * They come in the program's own code, and each stands for one. What the thread's clock says is due
- * beyond that was used in the kernel: it belongs to the system calls that its timer's ticks meet,
- * or, if they meet none for long, to whatever they meet. */
+ * They come in the program's own code. Each stands for the same time, and so do ticks of the timer
+ * that meet such code. What the thread's clock says is due beyond that was used in the kernel: it
+ * belongs to the system calls that the timer's ticks meet, or, if they meet none for long, to
+ * whatever they meet. */
 
-enum { PATIENCE_NS = 20000000 };
+enum { PATIENCE_NS = 20000000, CREDIT_MAX = 4, SECOND = 1000000000 };
 
 static atomic_uchar event_fds[(EVENT_FD_MAX + 1) / 8];
 
@@ -769,6 +771,21 @@ static uint32_t missing_ticks(const struct cpu_timer *timer, uint64_t used)
 	return due > ticks ? (uint32_t)(due - ticks) : 0;
 }
 
+/* Whole ticks that a sample of the program's own code stands for, of those that are missing. */
+static uint32_t worth(struct cpu_timer *timer, uint32_t missing)
+{
+	uint64_t ticks;
+
+	timer->credit += cpu_pace.stands_for;
+	ticks = timer->credit / cpu_pace.period;
+	if (ticks > missing)
+		ticks = missing;
+	timer->credit -= ticks * cpu_pace.period;
+	if (timer->credit > CREDIT_MAX * cpu_pace.stands_for)
+		timer->credit = CREDIT_MAX * cpu_pace.stands_for;
+	return (uint32_t)ticks;
+}
+
 static void tick_by_event(int fd, const ucontext_t *context)
 {
 	struct cpu_timer *timer = cpu_timer_of(own_tid());
@@ -776,9 +793,28 @@ static void tick_by_event(int fd, const ucontext_t *context)
 	if (!timer || EVENT_FD(atomic_load_explicit(&timer->event, memory_order_relaxed)) != fd)
 		return;
 	if (!timer->is_steady)
-		kernel_call(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&timer->period, 0);
+		kernel_call(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&cpu_pace.event_period, 0);
 	timer->is_steady = true;
-	tick(timer, missing_ticks(timer, thread_clock()) > 0, context);
+	tick(timer, worth(timer, missing_ticks(timer, thread_clock())), context);
+}
+
+void cpu_timer_arm(int id, uint64_t at)
+{
+	struct itimerspec t = { { (time_t)(cpu_pace.period / SECOND),
+				  (long)(cpu_pace.period % SECOND) },
+				{ (time_t)(at / SECOND), (long)(at % SECOND) } };
+
+	kernel_call(SYS_timer_settime, id, TIMER_ABSTIME, (long)&t, 0);
+}
+
+/* Of a thread whose clock is at `used`. */
+static void arm_next(const struct cpu_timer *timer, uint64_t used)
+{
+	int id = atomic_load_explicit(&timer->id, memory_order_relaxed);
+	uint64_t n = timer_due(timer, used);
+
+	if (id >= 0)
+		cpu_timer_arm(id, timer_begin(timer) + n * cpu_pace.period + timer_delay(timer, n));
 }
 
 static void tick_by_timer(struct cpu_timer *timer, int overrun, const ucontext_t *context)
@@ -786,14 +822,20 @@ static void tick_by_timer(struct cpu_timer *timer, int overrun, const ucontext_t
 	uint64_t event = atomic_load_explicit(&timer->event, memory_order_relaxed), used;
 	uint32_t weight = 1 + (uint32_t)overrun;
 
+	/* A signal that was blocked for long may be of a profile when this was our timer. */
+	if (atomic_load_explicit(&timer->tid, memory_order_relaxed) != own_tid())
+		return;
 	if (event) {
+		weight = missing_ticks(timer, thread_clock());
+		if (event == EVENT_WANTED)
+			perf_open(timer);
+		else if (event != EVENT_GONE && weight * cpu_pace.period < PATIENCE_NS &&
+			 find_call(context) == CALL_NONE)
+			weight = cpu_pace.timers_count ? worth(timer, weight) : 0;
+	} else if (cpu_pace.is_uneven) {
 		used = thread_clock();
 		weight = missing_ticks(timer, used);
-		if (event == EVENT_WANTED)
-			perf_open(timer, used);
-		else if (event != EVENT_GONE && weight * timer->period < PATIENCE_NS &&
-			 find_call(context) == CALL_NONE)
-			weight = 0;
+		arm_next(timer, used);
 	}
 	tick(timer, weight, context);
 }

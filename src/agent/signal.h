@@ -72,20 +72,57 @@ enum { TIMERS_MAX = 1 << 15 };
 struct cpu_timer {
 	_Alignas(64) atomic_uint tid; /* 0: free */
 	atomic_int id;		      /* the kernel's; below 0: there is none, see timers.c */
-	uint64_t first; /* the thread's clock at its first tick, in ns; ticks go on from there */
-	uint64_t period;
-	atomic_ullong ticks; /* that signals stood for */
-	atomic_ullong event; /* its perf event, see below; 0: none */
-	frame_t origin;	     /* where the thread started; 0: not known */
-	uint64_t kin;	     /* see struct sample */
-	unsigned round;	     /* in which it was put off */
-	bool is_steady;	     /* the event had its first tick, and has its period now */
+	uint64_t first;		      /* the thread's clock at its first tick, in ns */
+	atomic_ullong ticks;	      /* that signals stood for */
+	atomic_ullong event;	      /* its perf event, see below; 0: none */
+	uint64_t credit; /* ns that samples beside it stood for, and that are no whole tick */
+	frame_t origin;	 /* where the thread started; 0: not known */
+	uint64_t kin;	 /* see struct sample */
+	uint32_t chance; /* of when its ticks are */
+	uint16_t round;	 /* in which it was put off */
+	bool is_steady;	 /* the event had its first tick, and has its period now */
 };
+/* In ns, the same for all threads, from a profile's start to the next one's. */
+struct cpu_pace {
+	uint64_t period; /* between ticks, in the mean */
+	bool is_uneven;	 /* else they go on evenly from the first one */
+	/* Of threads with a perf event: between its signals, and what each stands for. If timers
+	 * tick between them these count as well. */
+	uint64_t event_period, stands_for;
+	bool timers_count;
+};
+extern struct cpu_pace cpu_pace;
+/* How late in period number `n` its tick is: a little later in each than in the one before, until
+ * it is early again. A program that does the same again and again, in a time that fits into our
+ * period, would be seen at the same places each time if ticks were even. The step is the golden
+ * ratio to the power of -4: with it few such times are left, and less chance is in it than in
+ * chance. */
+static inline uint64_t timer_delay(const struct cpu_timer *t, uint64_t n)
+{
+	uint32_t part = t->chance + (uint32_t)n * 0x255992d3u;
+
+	return part * cpu_pace.period >> 32;
+}
+/* The thread's clock when it began to count. */
+static inline uint64_t timer_begin(const struct cpu_timer *t)
+{
+	return t->first - timer_delay(t, 0);
+}
 /* Ticks of a thread whose clock is at `used`. */
 static inline uint64_t timer_due(const struct cpu_timer *t, uint64_t used)
 {
-	return used >= t->first ? (used - t->first) / t->period + 1 : 0;
+	uint64_t n;
+
+	if (used < t->first)
+		return 0;
+	if (!cpu_pace.is_uneven)
+		return (used - t->first) / cpu_pace.period + 1;
+	used -= timer_begin(t);
+	n = used / cpu_pace.period;
+	return n + (used % cpu_pace.period >= timer_delay(t, n));
 }
+/* Sets the kernel's timer of that number for a thread whose clock is at `at` then. Any context. */
+void cpu_timer_arm(int id, uint64_t at);
 /* NULL before the first profile. Signals of a timer point to it. */
 extern _Atomic(struct cpu_timer *) cpu_timers;
 /* The process has, or had, a timer as well: for threads that have none. */

@@ -38,7 +38,7 @@ enum {
 };
 
 static struct lock lock;
-static int64_t period, next_scan;
+static int64_t next_scan;
 static atomic_bool takes_threads; /* those that start now get a timer */
 static atomic_uint scan;	  /* odd while threads are looked for */
 static atomic_uint nthreads;	  /* that had a timer */
@@ -173,14 +173,6 @@ static int create_timer(struct cpu_timer *timer, uint32_t tid)
 	return error ? error : id;
 }
 
-static void arm_timer(int id, uint64_t first)
-{
-	struct itimerspec t = { { period / SECOND, period % SECOND },
-				{ (time_t)(first / SECOND), (long)(first % SECOND) } };
-
-	kernel_call(SYS_timer_settime, id, TIMER_ABSTIME, (long)&t, 0);
-}
-
 /* False: it was put off to the end. */
 static bool delete_timer(struct cpu_timer *t)
 {
@@ -198,6 +190,7 @@ static bool delete_timer(struct cpu_timer *t)
 /* One timer for all who have none of their own. If the program uses it there is none. */
 static void start_common_timer(void)
 {
+	int64_t period = (int64_t)cpu_pace.period;
 	struct itimerval now, wanted = { { 0, period / 1000 }, { 0, period / 1000 } };
 
 	if (notes.has_common_timer || notes.had_no_common_timer)
@@ -222,13 +215,11 @@ static void stop_common_timer(void)
 		kernel_call(SYS_setitimer, ITIMER_PROF, (long)&none, 0, 0);
 }
 
-/* A part of a period, for the thread of that number. Multiples of the golden ratio fill the range
- * more evenly than chance does: of many short threads as many ticks are seen as they deserve. */
-static uint64_t delay_of(uint32_t number)
+/* Multiples of the golden ratio fill the range more evenly than chance does: of many short threads
+ * as many first ticks are seen as they deserve. */
+static uint32_t chance_of(uint32_t number)
 {
-	uint64_t chance = first_chance + number * 0x9e3779b97f4a7c15u;
-
-	return (chance >> 32) * (uint64_t)period >> 32;
+	return (uint32_t)((first_chance + number * 0x9e3779b97f4a7c15u) >> 32);
 }
 
 static void set_origin(struct cpu_timer *t, const struct thread *thread)
@@ -273,8 +264,9 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 {
 	int id;
 
-	t->first = from + 1 + delay_of(atomic_fetch_add(&nthreads, 1));
-	t->period = (uint64_t)period;
+	t->chance = chance_of(atomic_fetch_add(&nthreads, 1));
+	t->first = from + 1 + timer_delay(t, 0);
+	t->credit = 0;
 	set_origin(t, thread);
 	perf_start(t);
 	id = is_short_lived(t) ? TIMER_PUT_OFF : create_timer(t, tid);
@@ -282,14 +274,14 @@ static int start_timer(struct cpu_timer *t, uint32_t tid, uint64_t from,
 		atomic_fetch_sub(&nthreads, 1);
 		return -id;
 	}
-	t->round = atomic_load(&late_round);
+	t->round = (uint16_t)atomic_load(&late_round);
 	if (id == TIMER_PUT_OFF && !atomic_load_explicit(&has_put_off, memory_order_relaxed))
 		atomic_store_explicit(&has_put_off, true, memory_order_relaxed);
 	atomic_store_explicit(&t->id, id, memory_order_relaxed);
 	atomic_store_explicit(&t->ticks, 0, memory_order_relaxed);
 	atomic_store(&t->tid, tid); /* from now on all see it */
 	if (id >= 0)
-		arm_timer(id, t->first);
+		cpu_timer_arm(id, t->first);
 	return 0;
 }
 
@@ -473,7 +465,7 @@ static void start_late(struct cpu_timer *t)
 	}
 	id = create_timer(t, tid);
 	if (id >= 0)
-		arm_timer(id, t->first);
+		cpu_timer_arm(id, t->first);
 	atomic_store(&t->id, id < 0 ? TIMER_NONE : id);
 	if (id < 0 && atomic_compare_exchange_strong(&t->tid, &tid, 0))
 		lack_timer(-id);
@@ -482,7 +474,7 @@ static void start_late(struct cpu_timer *t)
 /* For threads that live longer than others of their kind. */
 static void start_late_timers(void)
 {
-	unsigned round = atomic_load(&late_round);
+	uint16_t round = (uint16_t)atomic_load(&late_round);
 
 	for (uint32_t i = next_timer(-1u); i < OTHERS; i = next_timer(i)) {
 		struct cpu_timer *t = &cpu_timers[i];
@@ -490,7 +482,7 @@ static void start_late_timers(void)
 		if (atomic_load(&t->id) == TIMER_PUT_OFF && t->round != round)
 			start_late(t);
 	}
-	atomic_store(&late_round, round + 1);
+	atomic_fetch_add(&late_round, 1);
 }
 
 /* With `from_now` they are not new, and what they used does not count. */
@@ -561,8 +553,7 @@ void timers_start(int64_t each_ns)
 {
 	lock_take(&lock);
 	clear();
-	period = each_ns;
-	perf_prepare(period);
+	perf_prepare(each_ns);
 	atomic_store(&takes_threads, true);
 	scan_threads(true);
 	scan_threads(true); /* what started meanwhile */
@@ -600,7 +591,7 @@ int64_t timers_look(int64_t now)
 void timers_comment(struct record *r)
 {
 	record_comment(r, "CPU time: %u threads, a tick each %lld us", atomic_load(&nthreads),
-		       (long long)period / 1000);
+		       (long long)cpu_pace.period / 1000);
 	perf_comment(r);
 	if (notes.without_timer)
 		record_comment(

@@ -33,7 +33,7 @@ class Run:
         if os.path.exists(PROFILE):
             os.unlink(PROFILE)
         self.out, self.status = run(case, files, LD_PRELOAD=AGENT, KILN_CPU_PROFILE=PROFILE,
-                                    **{"KILN_CPU_RATE": "1000", "KILN_CPU_ENGINE": "perf", **env})
+                                    **{"KILN_CPU_RATE": "1000", "KILN_CPU_ENGINE": "perf", "KILN_CPU_BUDGET": "0", **env})
         self.comments = kiln("-comments")
         self.top = kiln("-top", "-cum", "-unit=ns", "-nodecount=1000", "-nodefraction=0")
         total = re.search(r"of (\d+)ns total", self.top)
@@ -101,15 +101,29 @@ def check_rate():
     ok(is_whole(r) and "perf event" not in r.comments, "100 Hz: timers are good enough", r)
 
 
-def check_kernel():
+def check_budget():
+    """No machine can be interrupted 10,000 times a second for a hundredth of its time."""
+    def allowed(r):
+        found = re.search(r"at most (\d+) samples a second of a thread, as an event costs \d+ us here \(KILN_CPU_BUDGET=1\)", r.comments)
+        return int(found[1]) if found else 0
+
+    def is_kept(r):
+        return is_whole(r) and 0.7 * allowed(r) < r.samples * 1e9 / r.used() < 1.1 * allowed(r)
+
+    r = best(is_kept, "works", KILN_CPU_RATE="10000", KILN_CPU_BUDGET="1")
+    ok(is_kept(r), "samples are as many as the budget allows, and stand for all ticks", f"{allowed(r)}\n{r}")
+    check_kernel(", of fewer samples too", KILN_CPU_RATE="10000", KILN_CPU_BUDGET="1")
+
+
+def check_kernel(what="", **env):
     """Time in system calls is where they are made, though no event ticks there."""
     def share(r):
         spent = dict(line.split() for line in r.out.splitlines())
         return r.of("of_kernel") / (r.of("of_kernel") + r.of("of_program") + 1) - \
             int(spent["of_kernel"]) / (int(spent["of_kernel"]) + int(spent["of_program"]))
 
-    r = best(lambda r: abs(share(r)) < 0.05, "by_turns")
-    ok(abs(share(r)) < 0.05, "system calls have their share", f"{share(r)}\n{r}")
+    r = best(lambda r: abs(share(r)) < 0.05, "by_turns", **env)
+    ok(abs(share(r)) < 0.05, "system calls have their share" + what, f"{share(r)}\n{r}")
 
 
 def check_refused():
@@ -134,14 +148,29 @@ def check_guest():
        "all files are closed: timers go on", r)
 
 
-subprocess.run([os.environ.get("CC", "gcc"), "-g", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", PROGRAM,
-                HERE + "/perf_kinds.c"], check=True)
+def check_stopped_clock():
+    build("-rdynamic", "-o", DIR.name + "/stopped", HERE + "/perf_stopped.c")
+    try:
+        status = subprocess.run([DIR.name + "/stopped"], timeout=60, env={
+            **os.environ, "LD_PRELOAD": AGENT, "KILN_CPU_PROFILE": PROFILE, "KILN_CPU_RATE": "1000"}).returncode
+    except subprocess.TimeoutExpired:
+        status = "it hangs"
+    ok(status == 0, "time need not pass", status)
+
+
+def build(*args):
+    subprocess.run([os.environ.get("CC", "gcc"), "-g", "-O2", "-D_GNU_SOURCE", "-pthread", *args], check=True)
+
+
+build("-o", PROGRAM, HERE + "/perf_kinds.c")
 refused = re.search(r"have no perf event \((E[A-Z]+)\)", Run("numbers").comments)
 if refused:
     print(f"1..0 # skip perf_event_open: {refused[1]}")
     sys.exit()
 check_rate()
 check_kernel()
+check_budget()
 check_refused()
 check_guest()
+check_stopped_clock()
 print(f"1..{count}")

@@ -175,6 +175,8 @@ $(OUT)/tests/unit/test_ticks: $(patsubst %,$(OUT)/src/agent/%.o,ticks local)
 $(OUT)/tests/fuzz/fuzz_agent_request: $(OUT)/src/agent/request.o
 $(OUT)/tests/fuzz/fuzz_agent_names: $(patsubst %,$(OUT)/src/agent/%.o,names memory local)
 $(OUT)/tests/fuzz/fuzz_agent_unwind: $(patsubst %,$(OUT)/src/agent/%.o,unwind memory local)
+$(OUT)/tests/bench/agent_cost: $(patsubst %,$(OUT)/src/agent/%.o,unwind memory local)
+$(OUT)/tests/bench/agent_cost.o: CPPFLAGS += -Iinclude
 .SECONDARY:
 
 deps:
@@ -281,7 +283,7 @@ fuzz-run: $(FUZZ) $(OUT)/data/done
 bench:
 	@tools/deps.sh build bench browser
 	@$(MAKE) --no-print-directory build/kiln build/libkiln.so \
-		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load agent_dump interrupts) \
+		$(addprefix build/release/tests/bench/,gen limit decode measure serve_load store_load fleet_load agent_dump agent_cost interrupts) \
 		build/release/tests/unit/test_regress
 	tests/bench/run.py --kiln build/kiln $(if $(QUICK),--quick)
 	tests/bench/shell.py --kiln build/kiln $(if $(QUICK),--quick)

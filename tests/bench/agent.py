@@ -13,11 +13,13 @@ import csv
 import os
 import random
 import re
+import shlex
 import shutil
 import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 # Name: what the agent is told. %s is the folder for its files.
@@ -30,13 +32,15 @@ SETTINGS = {
                 " KILN_BLOCK_PROFILE=%s/a.block KILN_BLOCK_RATE=1",
     "kiln_heap1": "KILN_HEAP_PROFILE=%s/k1.heap KILN_HEAP_RATE=1",
     "kiln_cpu1000": "KILN_CPU_PROFILE=%s/k1000.cpu KILN_CPU_RATE=1000",
+    "kiln_every1000": "KILN_CPU_PROFILE=%s/e1000.cpu KILN_CPU_RATE=1000 KILN_CPU_BUDGET=0",
     "kiln_timer1000": "KILN_CPU_PROFILE=%s/t1000.cpu KILN_CPU_RATE=1000 KILN_CPU_ENGINE=timer",
     "kiln_trace": "KILN_TRACE=%s/k.trace.json",
 }
-# Name: a program that runs others, below the folder of such. What real interrupts cost without a profiler is a bound for all
-# of them; timers tick as often as the kernel does, as gperftools' do, whatever is asked of them.
+# Name: a program that runs others, below the folder of such. What real interrupts cost without a profiler is a bound for whoever
+# takes every sample; timers tick as often as the kernel does, as gperftools' do, whatever is asked of them.
 WRAPPERS = {"interrupts1000": "interrupts 1000"}
-# Workload, setting, at most, nearest peer and what that is compared with ("" for the plain program).
+# Workload, setting, at most (None: there is no goal, as a machine may not get there), nearest peer and what that is compared
+# with ("" for the plain program).
 ROWS = [
     ("cpu1", "kiln_off", 1.005, "", ""),
     ("cpu2", "kiln_off", 1.005, "", ""),
@@ -45,7 +49,8 @@ ROWS = [
     ("cpu1", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpu2", "kiln_cpu", 1.005, "gp_cpu100", ""),
     ("cpp", "kiln_cpu", 1.01, "gp_cpu100", ""),
-    ("cpu2", "kiln_cpu1000", 1.01, "interrupts1000", ""),
+    ("cpu2", "kiln_cpu1000", 1.01, "", ""),
+    ("cpu2", "kiln_every1000", None, "interrupts1000", ""),
     ("cpu2", "kiln_timer1000", 1.01, "gp_cpu1000", ""),
     ("storm", "kiln_cpu", 1.03, "gp_cpu100", ""),
     ("malloc_work", "kiln_heap", 1.02, "je_prof512k", "jemalloc"),
@@ -118,10 +123,10 @@ def measure(args, workload, names):
 def print_row(what, measured, least, most, peer, peer_ratio):
     """Does it hold, as far as one can tell?"""
     ratio, low, high = measured
-    wanted = min(most, peer_ratio) if peer else most
-    verdict = "ok" if least <= ratio <= wanted else "unsure" if low <= wanted and high >= least else "FAILS"
+    wanted = min(most, peer_ratio) if peer and most else most
+    verdict = "" if not most else "ok" if least <= ratio <= wanted else "unsure" if low <= wanted and high >= least else "FAILS"
     beside = "%-16s %7.3f" % (peer, peer_ratio) if peer else " " * 24
-    wanted = "%.3f to %.3f" % (least, most) if least else "at most %7.3f" % most
+    wanted = "no goal" if not most else "%.3f to %.3f" % (least, most) if least else "at most %7.3f" % most
     print("%-28s %8.3f [%.3f %.3f]   %s   %-15s  %s" % (what, ratio, low, high, beside, wanted, verdict), flush=True)
     return verdict != "FAILS"
 
@@ -226,12 +231,93 @@ def run_dumps(args):
     return failed
 
 
+def cost(args, what, settings=None):
+    """What agent_cost prints; without settings there is no agent."""
+    env = dict(os.environ, **dict(x.split("=", 1) for x in shlex.split(settings or "")))
+    if settings is not None:
+        env["LD_PRELOAD"] = args.agent
+    text = subprocess.run([args.programs + "/agent_cost", *what.split()], env=env, check=True, capture_output=True, text=True).stdout
+    return [float(x) for x in text.split()]
+
+
+def more(args, what, settings, column=0, unlike=None):
+    """What settings add to it, at its best of some tries in turns; `unlike`: to what it is with these."""
+    tries = [(cost(args, what, settings)[column], cost(args, what, unlike)[column]) for _ in range(args.rounds)]
+    return min(t[0] for t in tries) - min(t[1] for t in tries)
+
+
+def stack_bytes(args):
+    """Resident memory for each live sample with a stack of its own, at a rate at which all are sampled."""
+    kb = {}
+    for agent in (args.agent, ""):
+        for n in (1000, 20000):
+            env = dict(os.environ, LD_PRELOAD=agent, KILN_HEAP_RATE="1", KILN_HEAP_PROFILE=args.work + "/out/s.heap")
+            program = subprocess.Popen([args.programs + "/agent_dump", "stacks", str(n)], env=env, stdout=subprocess.PIPE, text=True)
+            program.stdout.readline()
+            with open("/proc/%d/status" % program.pid) as f:
+                kb[agent, n] = next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+            program.kill()
+            program.wait()
+    return (kb[args.agent, 20000] - kb[args.agent, 1000] - kb["", 20000] + kb["", 1000]) * 1024 / 19000
+
+
+class Dumps:
+    """Asks the agent of another program for its heap and its threads, ten times a second."""
+
+    def __init__(self, args):
+        self.address = os.path.join(args.work, "out", "stops.sock")
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.ask)
+
+    def ask(self):
+        while not self.is_over.wait(0.05):
+            for profile in (b"heap", b"goroutine"):
+                with socket.socket(socket.AF_UNIX) as s:
+                    try:
+                        s.connect(self.address)
+                        s.sendall(b"GET /debug/pprof/%s HTTP/1.0\r\n\r\n" % profile)
+                        while s.recv(1 << 20):
+                            pass
+                    except OSError:  # between two programs
+                        pass
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+
+def run_costs(args):
+    """What single things cost: what, how much, at most, of what."""
+    every = "KILN_HEAP_RATE=1 KILN_HEAP_PROFILE=%s/c.heap" % (args.work + "/out")
+    timer = "KILN_CPU_ENGINE=timer KILN_CPU_PROFILE=%s/c.cpu KILN_CPU_RATE=" % (args.work + "/out")
+    with Dumps(args) as dumps:
+        stops = more(args, "gaps 2", "KILN_PPROF_ADDR=unix:" + dumps.address, 1)
+    tables = cost(args, "tables")
+    rows = [("a tick of a timer", more(args, "gaps 2", timer + "125", 0, timer + "1") / 125, 4, "us"),
+            ("stopped over 50 us by dumps", stops, 1, "times a second"),
+            ("a live sample", more(args, "live 300000", every), 64, "bytes"),
+            ("and its distinct stack", stack_bytes(args), 64 + 0.6 * 1024, "bytes"),
+            ("an event of a trace", cost(args, "events 100000", "KILN_TRACE=%s/c.json" % (args.work + "/out"))[0], 100, "ns"),
+            ("a row of frame tables", tables[0], 10, "bytes"),
+            ("made in", tables[1], 120, "ns")]
+    shallow = cost(args, "pairs 0 300000", every)[0]
+    rows += [("%d frames of a stack" % n, cost(args, "pairs %d 300000" % n, every)[0] - shallow, most, "ns")
+             for n, most in ((10, 250), (30, 500), (60, 900))]
+    for what, value, most, unit in rows:
+        print("%-28s %8.1f %-16s at most %d  %s" % (what, value, unit, most, "ok" if value <= most else "FAILS"), flush=True)
+    return sum(value > most for _, value, most, _ in rows)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agent", required=True)
     parser.add_argument("--suite", required=True)
     parser.add_argument("--work", required=True)
-    parser.add_argument("--programs", default="build/release/tests/bench", help="where agent_dump and interrupts are")
+    parser.add_argument("--programs", default="build/release/tests/bench", help="where agent_dump, agent_cost and interrupts are")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", default="", help="workloads, as cpu1,cpp")
@@ -243,7 +329,7 @@ def main():
         return 0
     prepare(args)
     print("the agent: CPU time to that of the program without it; beside it the nearest peer")
-    failed = 0 if args.only else run_start(args) + run_memory(args) + run_dumps(args) + run_pairs(args)
+    failed = 0 if args.only else run_start(args) + run_memory(args) + run_dumps(args) + run_pairs(args) + run_costs(args)
     return failed + run_ratios(args) > 0
 
 

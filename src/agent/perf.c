@@ -148,7 +148,7 @@ enum {
 	TRIES = 8,
 	TRY_NS = 60000,
 	LOOKS_MAX = 100000, /* in one: somebody may have stopped the clock (libfaketime) */
-	SIGNAL_NS = 4000,   /* the handler, and walking a stack */
+	SIGNAL_NS = 8000,   /* for delivery, and to walk a stack: 4 to 10 us */
 };
 
 /* Looks at the clock for so long: how much of it did others use? */

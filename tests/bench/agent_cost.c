@@ -3,20 +3,24 @@
  *   agent_cost pairs DEPTH N     ns for malloc and free, below so many frames
  *   agent_cost live N            bytes of memory for each of so many small blocks
  *   agent_cost events N          ns for each of so many regions that begin or end, of a trace
- *   agent_cost gaps SECONDS      us a second in which it does not run though it wants to, in the
- *                                median of short times; how often that takes more than 50 us
- *                                though no other thread has the processor
+ *   agent_cost ticks N           us that it does not run though it wants to for each tick of a CPU
+ *                                profile, of so many short times with ticks and without
+ *   agent_cost empty N           the same of a timer of its own, whose signals nobody wants
+ *   agent_cost gaps SECONDS      how often a second it does not run for more than 50 us though no
+ *                                other thread has the processor
  *   agent_cost tables [FILE ...] bytes and ns for a row of the tables that stacks are walked by, of
  *                                all that is loaded, with these libraries */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -24,7 +28,13 @@
 #include "agent/unwind.h"
 #include "kiln.h"
 
-enum { GAP_NS = 500, LONG_NS = 50000, WINDOW_NS = 8000000, SECOND = 1000000000 };
+enum { GAP_NS = 500, LONG_NS = 50000, WINDOW_NS = 40000000, SECOND = 1000000000 };
+
+#define TICKS_A_SECOND 125.0 /* what KILN_CPU_RATE has to be */
+
+/* Of an agent that is preloaded. */
+#pragma weak kiln_region_begin
+#pragma weak kiln_region_end
 
 static int64_t now_ns(clockid_t clock)
 {
@@ -80,10 +90,6 @@ static double live_bytes(unsigned n)
 
 /* ---- events */
 
-/* Of an agent that is preloaded. */
-#pragma weak kiln_region_begin
-#pragma weak kiln_region_end
-
 static double event_ns(unsigned n)
 {
 	int64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -116,47 +122,94 @@ static bool was_preempted(void)
 	return last != before;
 }
 
-/* Looks at the clock for so long. Returns for how much of that it could not. */
-static uint64_t lost_ticks(uint64_t window, uint64_t gap_least, uint64_t gap_long, uint64_t *nlong)
-{
-	uint64_t start = __rdtsc(), last = start, now, lost = 0;
+static double counts_a_ns;
 
-	for (; last - start < window; last = now) {
-		now = __rdtsc();
-		if (now - last < gap_least)
-			continue;
-		lost += now - last;
-		if (!was_preempted() && now - last > gap_long)
-			++*nlong;
-		now = __rdtsc();
-	}
-	return lost;
-}
-
-static double ticks_a_ns(void)
+static void measure_counter(void)
 {
 	int64_t start = now_ns(CLOCK_MONOTONIC), now = start;
 	uint64_t first = __rdtsc();
 
 	while (now < start + SECOND / 10)
 		now = now_ns(CLOCK_MONOTONIC);
-	return (double)(__rdtsc() - first) / (double)(now - start);
+	counts_a_ns = (double)(__rdtsc() - first) / (double)(now - start);
 }
 
-static void print_gaps(unsigned seconds)
+/* Looks at the counter for so long. Returns for how many ns of that it could not, though no other
+ * thread had the processor. */
+static double lost_ns(double window_ns, unsigned *nlong)
 {
-	unsigned n = seconds * (SECOND / WINDOW_NS);
-	double ticks = ticks_a_ns(), *lost = calloc(n + 1, sizeof(*lost));
-	uint64_t nlong = 0;
+	uint64_t start = __rdtsc(), last = start, now, lost = 0,
+		 end = start + (uint64_t)(window_ns * counts_a_ns),
+		 least = (uint64_t)(GAP_NS * counts_a_ns),
+		 longer = (uint64_t)(LONG_NS * counts_a_ns);
 
-	for (unsigned i = 0; i < n; i++)
-		lost[i] = (double)lost_ticks((uint64_t)(WINDOW_NS * ticks),
-					     (uint64_t)(GAP_NS * ticks),
-					     (uint64_t)(LONG_NS * ticks), &nlong);
-	qsort(lost, n, sizeof(*lost), compare_doubles);
-	printf("%.1f %.1f\n", lost[n / 2] / ticks / 1000 * (SECOND / WINDOW_NS),
-	       (double)nlong / seconds);
-	free(lost);
+	for (; last < end; last = now) {
+		now = __rdtsc();
+		if (now - last < least)
+			continue;
+		if (!was_preempted()) {
+			lost += now - last;
+			*nlong += now - last > longer;
+		}
+		now = __rdtsc();
+	}
+	return (double)lost / counts_a_ns;
+}
+
+/* Past the agent's own function of that name. Those that come meanwhile wait. */
+static void hold_ticks(bool is_held)
+{
+	uint64_t signals = 1ull << (SIGPROF - 1);
+
+	syscall(SYS_rt_sigprocmask, is_held ? SIG_BLOCK : SIG_UNBLOCK, &signals, NULL,
+		sizeof(signals));
+}
+
+static bool has_tick(void)
+{
+	sigset_t waiting;
+
+	return sigpending(&waiting) == 0 && sigismember(&waiting, SIGPROF);
+}
+
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* As the agent's are: of this thread's CPU time. */
+static void start_empty_ticks(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+	struct itimerspec each = { .it_interval.tv_nsec = (long)(SECOND / TICKS_A_SECOND) };
+	timer_t timer;
+
+	event._sigev_un._tid = gettid();
+	each.it_value = each.it_interval;
+	signal(SIGPROF, do_nothing);
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0)
+		timer_settime(timer, 0, &each, NULL);
+}
+
+/* While one waits the kernel sends no more. Neighbours on the machine take more than ticks do, but
+ * as much with them as without. */
+static double tick_us(unsigned n)
+{
+	double *more = calloc(n + 1, sizeof(*more)), median;
+	unsigned nlong = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		hold_ticks(true);
+		while (!has_tick())
+			;
+		more[i] = -lost_ns(WINDOW_NS, &nlong);
+		hold_ticks(false);
+		more[i] += lost_ns(WINDOW_NS, &nlong);
+	}
+	qsort(more, n, sizeof(*more), compare_doubles);
+	median = more[n / 2];
+	free(more);
+	return median / 1000 / (TICKS_A_SECOND * WINDOW_NS / SECOND);
 }
 
 /* ---- tables */
@@ -224,8 +277,17 @@ int main(int argc, char **argv)
 		printf("%.1f\n", live_bytes((unsigned)atoi(argv[2])));
 	} else if (strcmp(what, "events") == 0 && argc == 3) {
 		printf("%.1f\n", event_ns((unsigned)atoi(argv[2])));
+	} else if ((strcmp(what, "ticks") == 0 || strcmp(what, "empty") == 0) && argc == 3) {
+		measure_counter();
+		if (*what == 'e')
+			start_empty_ticks();
+		printf("%.1f\n", tick_us((unsigned)atoi(argv[2])));
 	} else if (strcmp(what, "gaps") == 0 && argc == 3) {
-		print_gaps((unsigned)atoi(argv[2]));
+		unsigned seconds = (unsigned)atoi(argv[2]), nlong = 0;
+
+		measure_counter();
+		lost_ns((double)seconds * SECOND, &nlong);
+		printf("%.1f\n", (double)nlong / seconds);
 	} else if (strcmp(what, "tables") == 0) {
 		for (int i = 2; i < argc; i++)
 			if (!dlopen(argv[i], RTLD_NOW))

@@ -194,7 +194,8 @@ static void choose(struct way *w, int (*to)(pthread_mutex_t *m), int (*called)(p
 	w->slot = NULL;
 	if (to != called)
 		agent_say("the program has protected the addresses of what it calls: its own calls "
-			  "of %s are not seen",
+			  "of %s are not seen; set KILN_MUTEX_FRACTION=1 when it starts, and they "
+			  "are",
 			  w->name);
 }
 

@@ -188,9 +188,23 @@ def test_switch():
         ok(sum(r[0] for r in holds if "meet" in r[2]) == 6, "and who let them wait", holds)
 
 
+def test_protected():
+    """A program may protect the table that its calls go by. What was switched on before is seen."""
+    out = DIR.name + "/protected"
+    program = build("locks_switch", "-Wl,-z,lazy")
+    p = run(program, out + ".block", out + ".mutex", "protect", LD_BIND_NOW=1)
+    seen = sum(r[0] for r in profile(out + ".block")[0] if "watch" in r[2])
+    told = [f"its own calls of pthread_mutex_{what} are not seen; set KILN_MUTEX_FRACTION=1" in p.stdout for what in ("lock", "unlock")]
+    ok(p.returncode == 0 and seen == 0 and all(told), "what is not seen as its call is protected is told", p.stdout)
+    p = run(program, out + ".block", out + ".mutex", "protect", LD_BIND_NOW=1, KILN_MUTEX_FRACTION=1)
+    seen = sum(r[0] for r in profile(out + ".block")[0] if "watch" in r[2])
+    ok(p.returncode == 0 and seen == 6 and "protected" not in p.stdout, "and seen if that is set from the start", p.stdout)
+
+
 test_known()
 test_crowd()
 test_switch()
+test_protected()
 test_sampling()
 test_text()
 test_child()

@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 		printf("%.1f\n", event_ns((unsigned)atoi(argv[2])));
 	} else if ((strcmp(what, "ticks") == 0 || strcmp(what, "empty") == 0) && argc == 3) {
 		measure_counter();
-		if (*what == 'e')
+		if (strcmp(what, "empty") == 0)
 			start_empty_ticks();
 		printf("%.1f\n", tick_us((unsigned)atoi(argv[2])));
 	} else if (strcmp(what, "gaps") == 0 && argc == 3) {

@@ -83,8 +83,8 @@ scrape:
         labels: {version: "2"}
     files: [%s]
 """ % (a.address, b.address, os.path.basename(file))))
-    until(lambda: all(t["state"] == "up" and t["types"]["cpu"]["ok"] and t["types"]["block"]["state"] != "new"
-                      and t["types"]["mutex"]["ok"] for t in targets(server).values()))
+    until(lambda: all(t["state"] == "up" and p["ok"] + (p["state"] == "absent")
+                      for t in targets(server).values() for p in t["profiles"]))
     got = {(p["service"], p["type"], tuple((l["key"], l["value"]) for l in p["labels"])) for p in profiles(server, "")}
     base = (("env", "test"), ("instance", a.address), ("zone", "z0"))
     assert ("shop", "cpu", base) in got and ("shop", "heap", base) in got and ("shop", "goroutine", base) in got, got

@@ -86,8 +86,8 @@ def check_same(case, what, **env):
 
 
 def check_rate():
-    def is_often(r):
-        return is_whole(r) and r.samples > 0.85 * r.used() / 1e6
+    def is_often(r):  # timers reach a quarter; who shares a processor loses some at each switch
+        return is_whole(r) and r.samples > 0.6 * r.used() / 1e6
 
     r = best(is_often, "works")
     ok(is_often(r), "1000 Hz are 1000 samples a second", r)

@@ -32,8 +32,13 @@ struct watch {
 	int64_t window, since; /* of these one is 0 */
 	int64_t start_ms, beat_ms, rest_ms, slide_at;
 	uint64_t nputs; /* of the store, when it was last looked at */
-	struct store_id newest;
-	bool has_any, is_told;
+	struct seen {
+		uint64_t nall; /* profiles of the selection */
+		uint64_t n;    /* those in the window, which began at `from` */
+		int64_t from;
+		bool has_any;
+	} seen; /* when it was last told */
+	bool is_told;
 };
 
 struct live {
@@ -90,6 +95,25 @@ static bool find_newest(struct live *l, struct store_query query, bool *has_any,
 	*has_any = n > 0;
 	if (n)
 		*newest = metas[n - 1];
+	return true;
+}
+
+/* How many there are; of all times, which two zeros mean, memory knows it. False: that cannot be
+ * told. */
+static bool count(struct live *l, struct store_query query, int64_t from, int64_t to, uint64_t *n,
+		  struct arena *a)
+{
+	struct store_name *names;
+	size_t nnames;
+	struct err e;
+
+	query.from = from;
+	query.to = to;
+	if (!store_names(l->server->store, &query, STR("type"), a, &names, &nnames, &e))
+		return false;
+	*n = 0;
+	for (size_t i = 0; i < nnames; i++)
+		*n += names[i].nprofiles;
 	return true;
 }
 
@@ -197,29 +221,44 @@ static bool tell_in_turn(struct live *l, struct watch *w, const struct store_que
 	return ok;
 }
 
+/* What comes may be older than what has come before, so that only the number of those in the window
+ * tells of it. Counted before it is drawn: what comes then is told again. */
+static bool see(struct live *l, const struct watch *w, const struct store_query *query,
+		struct seen *now, struct store_meta *newest, bool *is_new, struct arena *a)
+{
+	uint64_t n;
+
+	if (!find_newest(l, *query, &now->has_any, newest, a) ||
+	    !count(l, *query, w->seen.from, query->to, &n, a) ||
+	    !count(l, *query, query->from, query->to, &now->n, a))
+		return false;
+	now->from = query->from;
+	*is_new = !w->is_told || now->has_any != w->seen.has_any || n != w->seen.n;
+	return true;
+}
+
 /* False: it is over. */
 static bool look(struct live *l, struct watch *w, uint64_t nputs, struct arena *a)
 {
 	int64_t now = time_now();
 	struct store_query query = window_query(l, w, now);
 	/* Profiles leave the window, and those whose times are ahead come into it. */
-	bool is_due = now >= w->slide_at, has_any, is_new, is_told = true, ok = true;
+	bool is_due = now >= w->slide_at, is_new = false, is_told = true, ok = true;
 	struct store_meta newest;
+	struct seen seen = w->seen;
 
 	if ((nputs == w->nputs && !is_due) || !may_be_told(w))
 		return true;
-	if (!find_newest(l, query, &has_any, &newest, a))
+	if (!count(l, query, 0, 0, &seen.nall, a))
 		return true; /* the next time, maybe */
-	is_new = !w->is_told || has_any != w->has_any ||
-		 (has_any && memcmp(&newest.id, &w->newest, sizeof(newest.id)) != 0);
-	if (is_new || (is_due && has_any && w->window))
-		ok = tell_in_turn(l, w, &query, has_any ? &newest : NULL, &is_told);
+	if ((is_due || seen.nall != w->seen.nall) && !see(l, w, &query, &seen, &newest, &is_new, a))
+		return true;
+	if (is_new || (is_due && seen.has_any && w->window))
+		ok = tell_in_turn(l, w, &query, seen.has_any ? &newest : NULL, &is_told);
 	if (!is_told)
 		return true; /* the same */
 	w->nputs = nputs;
-	w->has_any = has_any;
-	if (has_any)
-		w->newest = newest.id;
+	w->seen = seen;
 	if (is_due || is_new)
 		w->slide_at = now + slide_ns(w);
 	return ok;

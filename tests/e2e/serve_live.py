@@ -148,6 +148,20 @@ def tells_what_is_new():
     stream.close()
 
 
+def tells_what_comes_late():
+    """Which is older than what it has told of."""
+    for window in ("window=5m", "since=%d" % (time.time() - 60)):
+        service = "late-" + window.partition("=")[0]
+        push(server, service)
+        stream = Stream(server, "service=%s&type=cpu&%s" % (service, window))
+        newest = stream.update()["newest"]
+        push(server, service, ago=9, stacks={"late;main": (1, 10**7)})
+        stream.socket.settimeout(5)
+        equal(stream.update()["newest"], newest)
+        equal(stream.stacks(), {"main;copy": 10**7, "main;late": 10**7})
+        stream.close()
+
+
 def is_told_twice_a_second():
     stream = Stream(server, "service=often&window=10s")
     stream.update()
@@ -355,6 +369,7 @@ server = Server()
 document = server.get("/api/1/openapi.json")[1]
 SCHEMA = {**document["components"]["schemas"]["LiveUpdate"], "components": document["components"]}
 check("events tell what is new of the selection", tells_what_is_new)
+check("of what comes late, too", tells_what_comes_late)
 check("events have what changes of the flame graph", sends_what_changes)
 check("what has left the window is subtracted", subtracts_what_has_left)
 check("tables, other values, and means", has_tables_and_other_values)

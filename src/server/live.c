@@ -31,13 +31,13 @@ struct watch {
 	struct str client;     /* whose turns it takes */
 	int64_t window, since; /* of these one is 0 */
 	int64_t start_ms, beat_ms, rest_ms, slide_at;
-	uint64_t nputs; /* of the store, when it was last looked at */
 	struct seen {
-		uint64_t nall; /* profiles of the selection */
-		uint64_t n;    /* those in the window, which began at `from` */
+		uint64_t nputs; /* of the store */
+		uint64_t nall;	/* profiles of the selection */
+		uint64_t n;	/* those in the window, which began at `from` */
 		int64_t from;
 		bool has_any;
-	} seen; /* when it was last told */
+	} seen; /* when it was last looked at */
 	bool is_told;
 };
 
@@ -247,7 +247,7 @@ static bool look(struct live *l, struct watch *w, uint64_t nputs, struct arena *
 	struct store_meta newest;
 	struct seen seen = w->seen;
 
-	if ((nputs == w->nputs && !is_due) || !may_be_told(w))
+	if ((nputs == w->seen.nputs && !is_due) || !may_be_told(w))
 		return true;
 	if (!count(l, query, 0, 0, &seen.nall, a))
 		return true; /* the next time, maybe */
@@ -257,7 +257,7 @@ static bool look(struct live *l, struct watch *w, uint64_t nputs, struct arena *
 		ok = tell_in_turn(l, w, &query, seen.has_any ? &newest : NULL, &is_told);
 	if (!is_told)
 		return true; /* the same */
-	w->nputs = nputs;
+	seen.nputs = nputs;
 	w->seen = seen;
 	if (is_due || is_new)
 		w->slide_at = now + slide_ns(w);

@@ -90,7 +90,7 @@ def check_rate():
         return is_whole(r) and r.samples > 0.6 * r.used() / 1e6
 
     r = best(is_often, "works")
-    ok(is_often(r), "1000 Hz are 1000 samples a second", r)
+    ok(is_often(r), "most of 1000 samples a second come", r)
     ok(re.search(r"perf events: \d+ threads", r.comments), "it is told", r)
     r = best(is_often, "works", KILN_CPU_ENGINE="auto")
     ok(is_often(r), "auto: where timers are too slow", r)
